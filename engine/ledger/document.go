@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrNoChange is what the function given to [Document.Swap] returns when there is nothing to write.
+var ErrNoChange = errors.New("nothing to change")
+
+// Swapped tells an observer about one call of [Document.Swap].
+type Swapped struct {
+	Name     Name
+	Took     time.Duration // reading, waiting and computing included
+	Bytes    int           // of the last document sent, before any compression; 0: none was sent
+	Attempts int           // how many times the document was sent
+	Err      error         // what Swap returned
+}
+
+// Option changes a Document from its defaults.
+type Option func(*settings)
+
+type settings struct {
+	maxBytes    int
+	maxAttempts int
+	observe     func(Swapped)
+}
+
+// WithObserver has every swap reported to observe, by the goroutine that swaps, when it ends.
+func WithObserver(observe func(Swapped)) Option {
+	return func(s *settings) { s.observe = observe }
+}
+
+// WithMaxBytes bounds the document, before any compression; a swap beyond it ends with
+// [ErrTooLarge] and sends nothing. The default is what the Store takes.
+func WithMaxBytes(n int) Option { return func(s *settings) { s.maxBytes = n } }
+
+// WithMaxAttempts bounds how often one swap asks the Store, 100 by default: some 40 s of nothing
+// but conflicts or lost answers.
+func WithMaxAttempts(n int) Option { return func(s *settings) { s.maxAttempts = n } }
+
+// Document is one typed document in a [Store], safe for concurrent use. T is stored as a JSON
+// object together with a format number and the ID of the write; T must not have the members
+// "format", "writeId" and "earlierWrites" itself, and must encode what it decoded the same way.
+//
+// It remembers what it last saw, so that the swaps of a lone writer cost one write and no read.
+type Document[T any] struct {
+	store Store
+	name  Name
+	settings
+
+	mu   sync.Mutex
+	last *stored // nil: nothing is known
+}
+
+// stored is what a document was at one version. It is never changed once it is made.
+type stored struct {
+	version  Version
+	envelope envelope
+	body     []byte // a JSON object without the envelope; nil: never written
+	size     int
+	// whole: this program wrote or has checked every member, so that nothing has to be carried over.
+	whole bool
+}
+
+// NewDocument returns the document of that name.
+func NewDocument[T any](store Store, name Name, options ...Option) *Document[T] {
+	d := &Document[T]{store: store, name: name, settings: settings{maxAttempts: 100, observe: func(Swapped) {}}}
+	for _, o := range options {
+		o(&d.settings)
+	}
+	return d
+}
+
+// Read reads the document from the Store. One that was never written is the zero T. The caller
+// owns what is returned.
+//
+// It fails with [ErrMissing], [ErrCorrupt], [ErrNewerFormat], or with what kept the Store from
+// answering.
+func (d *Document[T]) Read(ctx context.Context) (*T, Version, error) {
+	base, err := d.load(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	value, err := d.decode(base)
+	if err != nil {
+		return nil, "", err
+	}
+	return value, base.version, nil
+}
+
+// Watch calls changed as [Store.Watch] does.
+func (d *Document[T]) Watch(ctx context.Context, changed func(Version)) error {
+	return d.store.Watch(ctx, d.name, changed)
+}
+
+// Size returns how many bytes the document had, before any compression, when this Document last
+// read or wrote it.
+func (d *Document[T]) Size() int {
+	if last := d.recall(); last != nil {
+		return last.size
+	}
+	return 0
+}
+
+// load reads and opens what is stored, and remembers it.
+func (d *Document[T]) load(ctx context.Context) (*stored, error) {
+	data, version, err := d.store.Load(ctx, d.name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", d.name, err)
+	}
+	base := &stored{version: version, size: len(data), whole: len(data) == 0}
+	if len(data) > 0 {
+		if base.envelope, base.body, err = open(data); err != nil {
+			return nil, fmt.Errorf("read %s: %w", d.name, err)
+		}
+	}
+	d.remember(base)
+	return base, nil
+}
+
+// decode returns a value of its own: nothing in it is shared with base or with another value.
+func (d *Document[T]) decode(base *stored) (*T, error) {
+	value := new(T)
+	if base.body == nil {
+		return value, nil
+	}
+	if err := json.Unmarshal(base.body, value); err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", d.name, ErrCorrupt, err)
+	}
+	return value, nil
+}
+
+func (d *Document[T]) recall() *stored {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
+func (d *Document[T]) remember(s *stored) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = s
+}
