@@ -1,0 +1,35 @@
+package controlplane
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// spawn starts cmd so that the kernel kills it when this process ends, by whatever cause.
+// The kernel watches the *thread* that started the child, so all children are started from
+// one goroutine that never gives its thread back.
+func spawn(cmd *exec.Cmd) error {
+	// A group of its own: Ctrl-C on a terminal reaches us, and we end the children in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	done := make(chan error, 1)
+	spawner() <- spawnRequest{cmd: cmd, done: done}
+	return <-done
+}
+
+type spawnRequest struct {
+	cmd  *exec.Cmd
+	done chan<- error
+}
+
+var spawner = sync.OnceValue(func() chan<- spawnRequest {
+	requests := make(chan spawnRequest)
+	go func() {
+		runtime.LockOSThread()
+		for r := range requests {
+			r.done <- r.cmd.Start()
+		}
+	}()
+	return requests
+})
