@@ -1,0 +1,136 @@
+package invoker
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+const (
+	// DefaultTimeout bounds an attempt that names no timeout.
+	DefaultTimeout = 30 * time.Second
+	// idleTimeout is how long a connection is kept for the next callback. It is well below the
+	// second for which an app is asked to keep it, so that it is this side that closes first.
+	idleTimeout = 500 * time.Millisecond
+	// maxIdlePerHost lets a burst of callbacks keep its connections, far above the usual slots.
+	maxIdlePerHost = 128
+	// maxResponseHeader bounds what an app may send before its body.
+	maxResponseHeader = 64 << 10
+)
+
+// errTimeout is the cause with which an attempt's context ends when its time is up.
+var errTimeout = errors.New("the attempt's timeout has passed")
+
+// Options configure a [Client]. The zero value calls loopback only.
+type Options struct {
+	// AllowedHosts are the hosts beside loopback that may be called: names or IP addresses
+	// without a port. Link-local and metadata addresses stay forbidden.
+	AllowedHosts []string
+	// Version is told to the app in the User-Agent header. Default "dev".
+	Version string
+	// TLS is used for https targets. Default: the system's roots, TLS 1.2 and later.
+	TLS *tls.Config
+}
+
+// Client delivers callbacks. It is safe for concurrent use.
+type Client struct {
+	userAgent string
+	targets   targets
+	transport *http.Transport
+	http      *http.Client
+}
+
+// New returns a client that has not connected anywhere yet.
+func New(o Options) (*Client, error) {
+	hosts, err := newTargets(o.AllowedHosts)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		userAgent: "leasecron/" + cmp.Or(o.Version, "dev"),
+		targets:   hosts,
+	}
+	c.transport = &http.Transport{
+		// Never a proxy: the environment's is meant for the way out of the cluster.
+		Proxy:                  nil,
+		DialContext:            hosts.dialGated,
+		TLSClientConfig:        tlsConfig(o.TLS),
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxIdleConnsPerHost:    maxIdlePerHost,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		// An answer is read as it comes: unpacking it would let 1 KiB become many.
+		DisableCompression: true,
+		// HTTP/1.1 alone: the gate counts on one request at a time on a connection.
+		Protocols: http1(),
+	}
+	c.http = &http.Client{Transport: c.transport, CheckRedirect: noRedirect}
+	return c, nil
+}
+
+// Close gives up the idle connections. Attempts in flight go on.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Invoke delivers one attempt and returns when it has ended: at the latest when its timeout has
+// passed or ctx has ended, whichever is first. MayStart and Started are called from another
+// goroutine, never after Invoke has returned, and must not block.
+func (c *Client) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
+	start := time.Now()
+	timeout := a.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+
+	g := &gate{mayStart: a.MayStart, started: a.Started}
+	out := c.deliver(ctx, a, g, start.Add(min(timeout, retryWindow)))
+	out.StartedAt = g.close()
+	out.EndedAt = time.Now()
+	return out
+}
+
+// deliver does the attempt: check, send, read the answer.
+func (c *Client) deliver(ctx context.Context, a run.Attempt, g *gate, retryUntil time.Time) run.Outcome {
+	target, err := c.targets.parse(a.URL)
+	if err != nil {
+		return notSent(err.Error(), false)
+	}
+	token, err := readBearer(a.BearerFile)
+	if err != nil {
+		return notSent(err.Error(), true)
+	}
+	d := delivery{client: c, gate: g, retryUntil: retryUntil}
+	resp, err := d.send(ctx, a, target, token)
+	if err != nil {
+		return failure(ctx, g, err)
+	}
+	return answer(resp, a, target, token)
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func http1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+func tlsConfig(given *tls.Config) *tls.Config {
+	if given == nil {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return given.Clone()
+}
+
+// hostError is a complaint about an entry of AllowedHosts.
+func hostError(entry, why string) error {
+	return fmt.Errorf("allowed host %q: %s", strings.ToValidUTF8(entry, "?"), why)
+}

@@ -1,0 +1,117 @@
+package invoker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+const (
+	// retryWindow is how long, at most, an attempt goes on trying to reach the app.
+	retryWindow = 10 * time.Second
+	firstWait   = 50 * time.Millisecond
+	maxWait     = time.Second
+)
+
+// delivery is the sending of one attempt: tries that end with the first byte written.
+type delivery struct {
+	client     *Client
+	gate       *gate
+	retryUntil time.Time
+
+	tries int
+	wait  time.Duration // before the next try, decided by again
+}
+
+// send returns the answer, or why there is none. The gate knows whether anything was written.
+func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, token string) (*http.Response, error) {
+	method, err := checkMethod(a.Method)
+	if err != nil {
+		return nil, &requestError{err}
+	}
+	headers, err := header(a, d.client.userAgent, token)
+	if err != nil {
+		return nil, &requestError{err}
+	}
+	body := func() (io.Reader, error) {
+		b, err := encode(a, time.Now())
+		if err != nil {
+			return nil, &requestError{err}
+		}
+		return bytes.NewReader(b), nil
+	}
+	req, err := retryablehttp.NewRequestWithContext(d.gate.watch(ctx), method, target.String(), retryablehttp.ReaderFunc(body))
+	if err != nil {
+		var bad *requestError
+		if errors.As(err, &bad) {
+			return nil, bad
+		}
+		return nil, &requestError{errors.New("target is not a valid URL")}
+	}
+	req.Header = headers
+	// With GetBody, net/http would send the request again by itself when a reused connection
+	// breaks, since Idempotency-Key marks it as repeatable: a second execution in one attempt.
+	req.GetBody = nil
+
+	r := retryablehttp.Client{
+		HTTPClient:   d.client.http,
+		Logger:       nil, // it would log URLs
+		RetryMax:     math.MaxInt32,
+		CheckRetry:   d.again,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
+		PrepareRetry: func(*http.Request) error { return d.gate.check() },
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+	resp, err := r.Do(req)
+	if err != nil && resp != nil {
+		_ = resp.Body.Close()
+	}
+	return resp, err
+}
+
+// again decides whether a failed try is followed by another one, and after which wait: only if
+// the app surely saw nothing of it, and there is time left.
+func (d *delivery) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
+	sent, reused, refusal := d.gate.state()
+	if err == nil || ctx.Err() != nil || sent || refusal != nil {
+		return false, nil
+	}
+	switch {
+	case unreached(err):
+		d.wait = min(firstWait<<min(d.tries, 10), maxWait)
+		d.tries++
+	case reused:
+		// The app hung up on an idle connection; what else is idle may be as stale.
+		d.wait = 0
+		d.client.transport.CloseIdleConnections()
+	default:
+		return false, nil
+	}
+	return time.Now().Add(d.wait).Before(d.retryUntil), nil
+}
+
+// unreached reports whether no connection to the app came about, for a reason that may pass.
+func unreached(err error) bool {
+	if errors.Is(err, errForbidden) {
+		return false
+	}
+	var dns *net.DNSError
+	var op *net.OpError
+	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// requestError: the attempt cannot be made into a request.
+type requestError struct{ err error }
+
+func (e *requestError) Error() string { return e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }

@@ -1,0 +1,150 @@
+package invoker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	// errStale: the idle connection that was picked had been closed by the app.
+	errStale = errors.New("the app had closed the idle connection")
+	// errOver: the attempt ended before its request was begun.
+	errOver = errors.New("the attempt is over")
+	// errSentBefore: something tried to send the request of one attempt a second time.
+	errSentBefore = errors.New("the request was sent before")
+)
+
+// gate stands between the transport and the wire for the one request of one attempt. It opens
+// once: after that, no other connection may carry the request.
+type gate struct {
+	mayStart func() error
+	started  func(time.Time)
+
+	mu        sync.Mutex
+	over      bool
+	sent      bool // bytes were, or are just being, handed to the kernel
+	refusal   error
+	startedAt time.Time
+	reused    bool // the latest connection had carried a request before
+}
+
+// check asks MayStart and keeps its refusal. The caller holds no lock.
+func (g *gate) check() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.checkLocked()
+}
+
+func (g *gate) checkLocked() error {
+	if g.mayStart == nil {
+		return nil
+	}
+	if err := g.mayStart(); err != nil {
+		g.refusal = err
+		return err
+	}
+	return nil
+}
+
+// open is called when the first byte of the request is about to be written. The lock is held
+// over MayStart and Started, so that an attempt cannot end between the answer and its record.
+func (g *gate) open() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.over:
+		return errOver
+	case g.sent:
+		return errSentBefore
+	}
+	if err := g.checkLocked(); err != nil {
+		return err
+	}
+	if g.startedAt.IsZero() {
+		g.startedAt = time.Now()
+		if g.started != nil {
+			g.started(g.startedAt)
+		}
+	}
+	// Set before the write: an attempt that ends while the kernel takes the bytes must count
+	// as sent. undo takes it back where the kernel took none.
+	g.sent = true
+	return nil
+}
+
+// undo says that the write for which the gate was opened moved no byte.
+func (g *gate) undo() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sent = false
+}
+
+// close ends the attempt: nothing is begun after it. It returns when the request was begun.
+func (g *gate) close() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	return g.startedAt
+}
+
+func (g *gate) state() (sent, reused bool, refusal error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sent, g.reused, g.refusal
+}
+
+// watch arms the gate on whichever connection the transport picks.
+func (g *gate) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		g.mu.Lock()
+		g.reused = info.Reused
+		g.mu.Unlock()
+		nc := info.Conn
+		overTLS := false
+		if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+			nc, overTLS = t.NetConn(), true
+		}
+		if c, ok := nc.(*conn); ok {
+			c.request.Store(&request{gate: g, reused: info.Reused, overTLS: overTLS})
+		}
+	}})
+}
+
+// conn is a connection that asks the gate before the first byte of each request.
+type conn struct {
+	net.Conn
+	request atomic.Pointer[request] // nil: no request yet (a TLS handshake)
+}
+
+// request is the request that a connection carries now.
+type request struct {
+	gate    *gate
+	reused  bool
+	overTLS bool
+	begun   atomic.Bool
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	r := c.request.Load()
+	if r == nil || r.begun.Swap(true) {
+		return c.Conn.Write(p)
+	}
+	// A look at the socket closes the gap in which the app has hung up and the transport's
+	// reader has not noticed yet.
+	if r.reused && stale(c.Conn, r.overTLS) {
+		return 0, errStale
+	}
+	if err := r.gate.open(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(p)
+	if n == 0 && err != nil {
+		r.gate.undo()
+	}
+	return n, err
+}

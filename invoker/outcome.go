@@ -1,0 +1,179 @@
+package invoker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+const (
+	// maxRetryAfter caps what an app may ask for.
+	maxRetryAfter = 30 * 24 * time.Hour
+	// maxBody is how much of an answer's body is read.
+	maxBody = maxMessage
+)
+
+// answer turns a response into an outcome. The status line is the verdict; the body is only its
+// message, and one that is cut off, too long or too slow does not change the verdict.
+func answer(resp *http.Response, a run.Attempt, target *url.URL, token string) run.Outcome {
+	// Reading ends with the body, at the limit, or with the attempt's context. The byte beyond
+	// the limit tells a body that ends there, whose connection can be used again.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	_ = resp.Body.Close()
+	text := message(body, token)
+
+	out := run.Outcome{Status: resp.StatusCode, Message: text}
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		out.State = run.StateSucceeded
+		return out
+	}
+	out.State = run.StateFailed
+	out.Code = run.CodeFailed
+	out.Retryable = retryableStatus(resp.StatusCode)
+	out.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	if hint := statusHint(resp.StatusCode, a.Method, target); hint != "" {
+		out.Message = clip(strings.TrimSuffix(hint+": "+text, ": "))
+	}
+	if out.Message == "" {
+		out.Message = statusLine(resp.StatusCode)
+	}
+	return out
+}
+
+// retryableStatus reports whether an answer of this status may be repeated by default.
+func retryableStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented:
+		return false
+	default:
+		return status >= 500 && status < 600
+	}
+}
+
+// statusHint says what to do about a status that comes from configuration rather than work.
+func statusHint(status int, method string, target *url.URL) string {
+	line := statusLine(status)
+	switch {
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
+		return fmt.Sprintf("%s for %s %s: does the app serve it there? check the job's target, path and method",
+			line, method, clip(target.EscapedPath()))
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return line + ": does the job need a bearerFile?"
+	case status >= 300 && status < 400:
+		return line + ": redirects are not followed, name the final address in the job"
+	default:
+		return ""
+	}
+}
+
+func statusLine(status int) string {
+	return strings.TrimSpace("the app answered " + strconv.Itoa(status) + " " + http.StatusText(status))
+}
+
+// retryAfter reads a Retry-After header, seconds or a date; 0 for one that says neither.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return 0
+	}
+	if strings.Trim(value, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
+			return maxRetryAfter // digits that overflow still ask for long
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+// failure turns the lack of a response into an outcome. What came first decides: the refusal,
+// the end of the context, or the connection's own fault.
+func failure(ctx context.Context, g *gate, err error) run.Outcome {
+	sent, _, refusal := g.state()
+	if refusal != nil && !sent {
+		return run.Outcome{
+			State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, Refused: true,
+			Message: message([]byte("not started: "+refusal.Error()), ""),
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil &&
+		(errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return ended(cause, sent)
+	}
+	if sent {
+		return run.Outcome{
+			State: run.StateFailed, Code: run.CodeFailed, Unknown: true, Retryable: true,
+			Message: "connection lost before a valid answer arrived (" + reason(err) + "): the app may have done the work",
+		}
+	}
+	var bad *requestError
+	if errors.As(err, &bad) {
+		return notSent(bad.Error(), false)
+	}
+	return notSent(unreachedMessage(err), !errors.Is(err, errForbidden))
+}
+
+// ended is the outcome of an attempt whose context has ended for the given cause.
+func ended(cause error, sent bool) run.Outcome {
+	out := run.Outcome{NotSent: !sent, Unknown: sent}
+	if errors.Is(cause, errTimeout) || errors.Is(cause, context.DeadlineExceeded) {
+		out.State, out.Code, out.Retryable = run.StateFailed, run.CodeTimeout, true
+		out.Message = "no answer within the timeout"
+		if !sent {
+			out.Message = "the app could not be reached within the timeout"
+		}
+		return out
+	}
+	out.State, out.Code = run.StateCanceled, run.CodeCanceled
+	out.Message = message([]byte(cause.Error()), "")
+	return out
+}
+
+func notSent(why string, retryable bool) run.Outcome {
+	return run.Outcome{
+		State: run.StateFailed, Code: run.CodeFailed, NotSent: true, Retryable: retryable,
+		Message: message([]byte(why), ""),
+	}
+}
+
+// unreachedMessage says why no connection came about, and what to do.
+func unreachedMessage(err error) string {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		if dns.IsNotFound {
+			return fmt.Sprintf("no such host %s: check the job's target", dns.Name)
+		}
+		return fmt.Sprintf("host %s could not be resolved: %s", dns.Name, dns.Err)
+	case errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Addr != nil:
+		return fmt.Sprintf("connection refused by %s: is the app listening? check the job's target and the app's port", op.Addr)
+	default:
+		return "the app could not be reached: " + reason(err)
+	}
+}
+
+// reason is the text of an error without the URL that net/http puts around it.
+func reason(err error) string {
+	var u *url.Error
+	for errors.As(err, &u) {
+		err = u.Err
+	}
+	return message([]byte(err.Error()), "")
+}

@@ -1,0 +1,222 @@
+package invoker
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+const (
+	// MaxData is the most that a callback's data may take, in bytes.
+	MaxData = 256 << 10
+	// maxBearer bounds a token file; a service account token has 1 to 2 KiB.
+	maxBearer = 16 << 10
+
+	eventType = "scheduling.run.due"
+)
+
+// payload is the body of a callback. What does not apply is null, never left out.
+type payload struct {
+	ID                 string          `json:"id"`
+	Occurrence         string          `json:"occurrence"`
+	Job                string          `json:"job"`
+	Trigger            *string         `json:"trigger"`
+	Cause              run.Cause       `json:"cause"`
+	ScheduledAt        *string         `json:"scheduledAt"`
+	CoveredUntil       *string         `json:"coveredUntil"`
+	FiredAt            string          `json:"firedAt"`
+	Attempt            int             `json:"attempt"`
+	RetryOf            *string         `json:"retryOf"`
+	OriginalOccurrence *string         `json:"originalOccurrence"`
+	Term               *int64          `json:"term"`
+	Version            int             `json:"version"`
+	Data               json.RawMessage `json:"data"`
+}
+
+// encode writes the body. Its length depends on the attempt alone, not on firedAt, so that a
+// body can be made anew for each try.
+func encode(a run.Attempt, firedAt time.Time) ([]byte, error) {
+	if len(a.Data) > MaxData {
+		return nil, fmt.Errorf("data has %d bytes: at most %d are sent", len(a.Data), MaxData)
+	}
+	r := a.Run
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // the app gets its data as it was written
+	err := enc.Encode(payload{
+		ID:                 r.ID,
+		Occurrence:         r.Occurrence,
+		Job:                r.Key.Job,
+		Trigger:            orNull(r.Key.Trigger),
+		Cause:              r.Cause,
+		ScheduledAt:        orNull(stamp(r.ScheduledAt)),
+		CoveredUntil:       orNull(stamp(r.CoveredUntil)),
+		FiredAt:            firedAt.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		Attempt:            r.Attempt,
+		RetryOf:            orNull(r.RetryOf),
+		OriginalOccurrence: orNull(r.OriginalOf),
+		Term:               orNull(a.FencingTerm),
+		Version:            r.Version,
+		Data:               a.Data,
+	})
+	if err != nil {
+		return nil, errors.New("data is not valid JSON") // the encoder's text may quote it
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// checkMethod returns the method of a callback, POST unless the job says otherwise.
+func checkMethod(method string) (string, error) {
+	switch method {
+	case "":
+		return http.MethodPost, nil
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		return method, nil
+	default:
+		return "", fmt.Errorf("method %q is not POST, PUT or PATCH", method)
+	}
+}
+
+// header makes the header of a callback: the job's own first, the protocol's over them.
+func header(a run.Attempt, userAgent, token string) (http.Header, error) {
+	h := make(http.Header, len(a.Headers)+16)
+	for name, value := range a.Headers {
+		if ReservedHeader(name) {
+			continue
+		}
+		if err := checkHeader(name, value); err != nil {
+			return nil, err
+		}
+		h.Set(name, value)
+	}
+	r := a.Run
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", userAgent)
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	h.Set("Ce-Specversion", "1.0")
+	h.Set("Ce-Id", r.Occurrence)
+	h.Set("Ce-Source", "/leasecron/"+url.PathEscape(a.Namespace)+"/"+url.PathEscape(a.App)+"/scheduling")
+	h.Set("Ce-Type", eventType)
+	h.Set("Ce-Subject", r.Key.Job)
+	if t := stamp(r.ScheduledAt); t != "" {
+		h.Set("Ce-Time", t)
+	}
+	if r.Key.Trigger != "" {
+		h.Set("Leasecron-Trigger", r.Key.Trigger)
+	}
+	h.Set("Leasecron-Run-Id", r.ID)
+	h.Set("Leasecron-Attempt", strconv.Itoa(r.Attempt))
+	h.Set("Leasecron-Cause", string(r.Cause))
+	if a.FencingTerm != 0 {
+		h.Set("Leasecron-Fencing-Token", strconv.FormatInt(a.FencingTerm, 10))
+	}
+	// A structured-field string, as the draft of this header asks for: hence the quotes.
+	h.Set("Idempotency-Key", `"`+r.Occurrence+`"`)
+	return h, nil
+}
+
+// checkHeader refuses what could not be sent, or would be read as more than one header.
+func checkHeader(name, value string) error {
+	if name == "" || strings.ContainsFunc(name, notToken) {
+		return fmt.Errorf("header name %q is not valid", name)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return fmt.Errorf("the value of header %s holds control characters", name)
+	}
+	return nil
+}
+
+// notToken reports whether r may not occur in a header name (RFC 9110, token).
+func notToken(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+// reserved are the headers that belong to the protocol or to HTTP itself, in canonical form.
+var reserved = map[string]bool{
+	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true,
+	"Expect": true, "Host": true, "Idempotency-Key": true, "Keep-Alive": true, "Te": true,
+	"Traceparent": true, "Tracestate": true, "Trailer": true, "Transfer-Encoding": true,
+	"Upgrade": true, "User-Agent": true,
+}
+
+// ReservedHeader reports whether a job may not set a header of this name: it is ignored.
+func ReservedHeader(name string) bool {
+	name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+	if reserved[name] {
+		return true
+	}
+	for _, prefix := range []string{"Ce-", "Leasecron-", "Webhook-", "Proxy-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readBearer reads the token that a job sends, anew each time: mounted tokens are rotated.
+func readBearer(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("bearerFile %s does not exist: mount it into the sidecar or take it out of the job", path)
+	case err != nil:
+		return "", fmt.Errorf("read bearerFile: %w", err)
+	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
+		return "", fmt.Errorf("bearerFile %s is not a regular file", path)
+	}
+	f, err := os.Open(path) //nolint:gosec // the path is the job's configuration
+	if err != nil {
+		return "", fmt.Errorf("read bearerFile: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxBearer+1))
+	if err != nil {
+		return "", fmt.Errorf("read bearerFile: %w", err)
+	}
+	token := strings.TrimSpace(string(raw))
+	switch {
+	case len(raw) > maxBearer:
+		return "", fmt.Errorf("bearerFile %s is larger than %d bytes", path, maxBearer)
+	case token == "":
+		return "", fmt.Errorf("bearerFile %s is empty", path)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("bearerFile %s holds characters that no token has", path)
+	}
+	return token, nil
+}
+
+// stamp writes a time as RFC 3339 in UTC with at most microseconds; "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
