@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// Engine is what the API needs of the engine. Its errors are [run.Error] where the client is to
+// be told more than "unexpected".
+type Engine interface {
+	// Status is what the engine knows now. It does not block.
+	Status() engine.Status
+	// Enqueue writes down a manual run of a job and does not wait for it. Data is a JSON
+	// object laid over the job's own, or nil.
+	Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error)
+	// Runs returns recent runs, newest scheduled instant first, then by ID, newest first.
+	Runs(ctx context.Context, query RunQuery) ([]run.Run, error)
+}
+
+// RunQuery chooses runs.
+type RunQuery struct {
+	Job   string    // of this job only; empty: of all
+	State run.State // in this state only; empty: in any
+	Limit int       // at most so many, 1 to 1000
+}
+
+// Leadership is what the API needs of the election.
+type Leadership interface {
+	// Leader is what the election knows now. It does not block.
+	Leader() Leader
+}
+
+// Leader says who leads, as GET /leader answers it.
+type Leader struct {
+	// Name is the identity of the leader; empty while none is known. Clients of the old
+	// leader-elector sidecars read this field.
+	Name       string    `json:"name" doc:"The leader's identity; empty while none is known."`
+	Self       string    `json:"self" doc:"The identity of the sidecar that answers."`
+	IsLeader   bool      `json:"isLeader" doc:"Whether the sidecar that answers leads."`
+	Term       int64     `json:"term" doc:"The number of the leadership, 0 while it is not known; it only grows."`
+	Lease      string    `json:"lease" doc:"The name of the Lease; empty without an election."`
+	AcquiredAt time.Time `json:"acquiredAt,omitzero" doc:"When the leader took over."`
+	RenewedAt  time.Time `json:"renewedAt,omitzero" doc:"When the leader last renewed, as last seen."`
+}
+
+// Check is one line of a probe.
+type Check struct {
+	Name string // lower case, with dashes
+	// Informational checks tell what is wrong, but do not fail the probe.
+	Informational bool
+	// Probe says how things are. It answers from memory, at once.
+	Probe func() (detail string, err error)
+}
+
+// Options says what a [Server] serves, and where.
+type Options struct {
+	// Address is that of the pod network, as in LEASECRON_LISTEN; empty: not served.
+	Address string
+	// APIAddress is that of the API, as in LEASECRON_API_LISTEN: a loopback address; empty:
+	// not served.
+	APIAddress string
+
+	Namespace, App string // whose jobs these are
+	Version        string // of the program
+	Commit         string // of its source
+	ZoneData       string // version of the time zone data
+
+	Engine     Engine
+	Leadership Leadership
+	Live       []Check             // the loops make progress
+	Ready      []Check             // the process can do its work, whoever leads
+	Metrics    prometheus.Gatherer // nil: no /metrics
+	Logger     *slog.Logger        // nil: none
+}

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Info says what answers.
+type Info struct {
+	Version   string `json:"version" doc:"The program's version."`
+	Commit    string `json:"commit" doc:"The source that it was built from."`
+	GoVersion string `json:"goVersion"`
+	ZoneData  string `json:"zoneData" doc:"The version of the time zone data in the program."`
+	Namespace string `json:"namespace"`
+	App       string `json:"app" doc:"Whose jobs these are."`
+	Node      string `json:"node" doc:"This sidecar."`
+	Leader    Leader `json:"leader"`
+	InFlight  int    `json:"inFlight" doc:"Runs of this sidecar whose request has not ended."`
+}
+
+func (s *Server) registerInfo(api huma.API) {
+	type output struct{ Body Info }
+	huma.Register(api, operation("getInfo", http.MethodGet, "/v1/info", "What this sidecar is"),
+		func(context.Context, *struct{}) (*output, error) {
+			status := s.opts.Engine.Status()
+			return &output{Body: Info{
+				Version: s.opts.Version, Commit: s.opts.Commit, GoVersion: runtime.Version(),
+				ZoneData: s.opts.ZoneData, Namespace: s.opts.Namespace, App: s.opts.App,
+				Node: status.Node, Leader: s.opts.Leadership.Leader(), InFlight: status.InFlight,
+			}}, nil
+		})
+}

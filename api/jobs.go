@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// maxDataBytes is the most data that a manual run may bring; what it makes after merging is
+// checked by the engine.
+const maxDataBytes = 256 << 10
+
+// Job is a job as the API shows it, without headers and data: they may hold what is nobody
+// else's business, and make lists large.
+type Job struct {
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	State       string    `json:"state" enum:"Waiting,Paused,Acquired,Blocked,Complete,Error" doc:"Acquired: a run has not ended. Blocked: one has not ended and the next is due. Complete: it will not be due again."`
+	Paused      bool      `json:"paused"`
+	Next        time.Time `json:"next,omitzero" doc:"The next instant, always in the future; absent: none."`
+	DueSince    time.Time `json:"dueSince,omitzero" doc:"The oldest instant that is due and not decided yet."`
+	LastSuccess time.Time `json:"lastSuccess,omitzero"`
+	FirstSeen   time.Time `json:"firstSeen,omitzero"`
+	InFlight    int       `json:"inFlight" doc:"Runs that have not ended."`
+	Error       string    `json:"error,omitempty" doc:"Why the job cannot run."`
+	Target      string    `json:"target"`
+	Path        string    `json:"path"`
+	Method      string    `json:"method"`
+	Timeout     string    `json:"timeout" example:"30s"`
+	Overlap     string    `json:"overlap"`
+	Recovery    string    `json:"recovery"`
+	Scope       string    `json:"scope"`
+	MaxRetries  int       `json:"maxRetries"`
+	Triggers    []Trigger `json:"triggers"`
+}
+
+// Trigger is a trigger as the API shows it.
+type Trigger struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Schedule    string `json:"schedule" example:"cron 0 0 9 * * MON-FRI tz=Asia/Shanghai"`
+	Priority    int    `json:"priority"`
+	Misfire     string `json:"misfire" enum:"run-once,skip,catch-up"`
+}
+
+type jobName struct {
+	Job string `path:"job" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"The job's name."`
+}
+
+func (s *Server) registerJobs(api huma.API) {
+	type list struct {
+		Body struct {
+			Jobs []Job `json:"jobs" doc:"Ordered by name."`
+		}
+	}
+	huma.Register(api, operation("listJobs", http.MethodGet, "/v1/jobs", "The jobs in force",
+		http.StatusServiceUnavailable),
+		func(ctx context.Context, _ *struct{}) (*list, error) {
+			status, err := s.jobs()
+			if err != nil {
+				return nil, s.fail(ctx, err)
+			}
+			out := new(list)
+			out.Body.Jobs = make([]Job, len(status.Jobs))
+			for i := range status.Jobs {
+				out.Body.Jobs[i] = jobOf(&status.Jobs[i])
+			}
+			return out, nil
+		})
+
+	type one struct{ Body Job }
+	huma.Register(api, operation("getJob", http.MethodGet, "/v1/jobs/{job}", "One job",
+		http.StatusNotFound, http.StatusServiceUnavailable),
+		func(ctx context.Context, in *jobName) (*one, error) {
+			status, err := s.jobs()
+			if err != nil {
+				return nil, s.fail(ctx, err)
+			}
+			for i := range status.Jobs {
+				if status.Jobs[i].Job.Name == in.Job {
+					return &one{Body: jobOf(&status.Jobs[i])}, nil
+				}
+			}
+			return nil, s.fail(ctx, run.Errorf(run.CodeJobNotFound, "there is no job %q", in.Job))
+		})
+
+	s.registerEnqueue(api)
+}
+
+// jobs is the engine's status while it knows the jobs of the cluster, which the leader alone
+// does: an empty list from a follower would look like an answer.
+func (s *Server) jobs() (engine.Status, error) {
+	status := s.opts.Engine.Status()
+	if status.Leading || len(status.Jobs) > 0 {
+		return status, nil
+	}
+	if name := s.opts.Leadership.Leader().Name; name != "" && name != status.Node {
+		return status, run.Errorf(run.CodeNoScheduler, "this sidecar does not lead; ask %s", name)
+	}
+	return status, run.Errorf(run.CodeNoScheduler, "there is no leader yet; ask again in a few seconds")
+}
+
+func jobOf(j *engine.JobStatus) Job {
+	out := Job{
+		Name: j.Job.Name, Description: j.Job.Description, State: jobState(j), Paused: j.Paused,
+		Next: j.Next.UTC(), DueSince: j.DueSince.UTC(), LastSuccess: j.LastSuccess.UTC(), FirstSeen: j.FirstSeen.UTC(),
+		InFlight: j.InFlight, Error: j.Error,
+		Target: j.Job.Target, Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
+		Overlap: string(j.Job.Overlap), Recovery: string(j.Job.Recovery), Scope: string(j.Job.Scope),
+		MaxRetries: j.Job.Retry.MaxRetries,
+		Triggers:   make([]Trigger, len(j.Job.Triggers)),
+	}
+	for i, t := range j.Job.Triggers {
+		out.Triggers[i] = Trigger{
+			Name: t.Name, Description: t.Description, Schedule: t.Schedule.String(), Priority: t.Priority,
+			Misfire: string(t.Misfire.Policy),
+		}
+	}
+	return out
+}
+
+func jobState(j *engine.JobStatus) string {
+	switch {
+	case j.Error != "":
+		return "Error"
+	case j.Paused:
+		return "Paused"
+	case j.InFlight > 0 && !j.DueSince.IsZero():
+		return "Blocked"
+	case j.InFlight > 0:
+		return "Acquired"
+	case len(j.Job.Triggers) > 0 && j.Next.IsZero() && j.DueSince.IsZero():
+		return "Complete"
+	default:
+		return "Waiting"
+	}
+}
+
+// object is a JSON object whose bytes are kept as they came, numbers digit for digit.
+type object json.RawMessage
+
+// Schema implements [huma.SchemaProvider].
+func (object) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+}
+
+// UnmarshalJSON keeps a copy.
+func (o *object) UnmarshalJSON(b []byte) error {
+	*o = append((*o)[:0], b...)
+	return nil
+}
+
+// EnqueueRequest is the body of a request for a manual run.
+type EnqueueRequest struct {
+	Data object `json:"data,omitempty" doc:"Laid over the job's data, key by key; at most 256 KiB."`
+}
+
+func (s *Server) registerEnqueue(api huma.API) {
+	type input struct {
+		jobName
+		Body *EnqueueRequest `required:"false"`
+	}
+	type output struct{ Body Run }
+	op := operation("enqueueJob", http.MethodPost, "/v1/jobs/{job}/enqueue", "Run a job once, without waiting for it",
+		http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+	op.DefaultStatus = http.StatusAccepted
+	op.Description = "Answers as soon as the run is in the ledger. A 503 after the request was written may mean that the run exists."
+	huma.Register(api, op, func(ctx context.Context, in *input) (*output, error) {
+		var data json.RawMessage
+		if in.Body != nil {
+			data = json.RawMessage(in.Body.Data)
+		}
+		if len(data) > maxDataBytes {
+			return nil, s.fail(ctx, tooLarge("data", maxDataBytes))
+		}
+		r, err := s.opts.Engine.Enqueue(ctx, in.Job, data)
+		if err != nil {
+			return nil, s.fail(ctx, err)
+		}
+		return &output{Body: runOf(&r)}, nil
+	})
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/leasecron/leasecron/api/problem"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// Run is a run as the API shows it, without its data.
+type Run struct {
+	ID                 string    `json:"id"`
+	Occurrence         string    `json:"occurrence" doc:"The same for all attempts at one instant."`
+	Job                string    `json:"job"`
+	Trigger            string    `json:"trigger,omitempty" doc:"Absent for a run asked for by hand."`
+	Cause              string    `json:"cause" enum:"schedule,manual,retry,recovery,backfill,rerun"`
+	State              string    `json:"state" enum:"Queued,Pending,Running,NeedsReview,Succeeded,Failed,Canceled,Lost"`
+	Version            int       `json:"version" doc:"Of the job's definition."`
+	Attempt            int       `json:"attempt"`
+	RetryOf            string    `json:"retryOf,omitempty" doc:"The first run of the occurrence."`
+	OriginalOccurrence string    `json:"originalOccurrence,omitempty"`
+	ScheduledAt        time.Time `json:"scheduledAt"`
+	CoveredUntil       time.Time `json:"coveredUntil,omitzero" doc:"The first instant that the run does not stand for."`
+	Coalesced          int       `json:"coalesced,omitempty" doc:"How many instants the run stands for, if more than one."`
+	DueAt              time.Time `json:"dueAt,omitzero"`
+	DecidedAt          time.Time `json:"decidedAt,omitzero"`
+	FiredAt            time.Time `json:"firedAt,omitzero"`
+	EndedAt            time.Time `json:"endedAt,omitzero"`
+	Node               string    `json:"node,omitempty" doc:"The sidecar that sent it."`
+	Term               int64     `json:"term,omitempty" doc:"The fencing token that it was sent with."`
+	Code               run.Code  `json:"code,omitempty"`
+	Status             int       `json:"status,omitempty" doc:"HTTP status of the app's answer."`
+	Message            string    `json:"message,omitempty" doc:"What the app said, or what went wrong."`
+	Unknown            bool      `json:"unknown,omitempty" doc:"The app may have done the work although no answer arrived."`
+}
+
+func runOf(r *run.Run) Run {
+	return Run{
+		ID: r.ID, Occurrence: r.Occurrence, Job: r.Key.Job, Trigger: r.Key.Trigger,
+		Cause: string(r.Cause), State: string(r.State), Version: r.Version,
+		Attempt: r.Attempt, RetryOf: r.RetryOf, OriginalOccurrence: r.OriginalOf,
+		ScheduledAt: r.ScheduledAt.UTC(), CoveredUntil: r.CoveredUntil.UTC(), Coalesced: r.Coalesced,
+		DueAt: r.DueAt.UTC(), DecidedAt: r.DecidedAt.UTC(), FiredAt: r.FiredAt.UTC(), EndedAt: r.EndedAt.UTC(),
+		Node: r.Node, Term: r.Term, Code: r.Code, Status: r.Status, Message: r.Message, Unknown: r.Unknown,
+	}
+}
+
+func (s *Server) registerRuns(api huma.API) {
+	type input struct {
+		Job   string `query:"job" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"Of this job only."`
+		State string `query:"state" enum:"Queued,Pending,Running,NeedsReview,Succeeded,Failed,Canceled,Lost" doc:"In this state only."`
+		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"At most so many."`
+	}
+	type output struct {
+		Body struct {
+			Runs []Run `json:"runs" doc:"Newest scheduled instant first, then by ID."`
+		}
+	}
+	huma.Register(api, operation("listRuns", http.MethodGet, "/v1/runs", "Recent runs", http.StatusServiceUnavailable),
+		func(ctx context.Context, in *input) (*output, error) {
+			runs, err := s.opts.Engine.Runs(ctx, RunQuery{Job: in.Job, State: run.State(in.State), Limit: in.Limit})
+			if err != nil {
+				return nil, s.fail(ctx, err)
+			}
+			runs = runs[:min(len(runs), in.Limit)]
+			out := new(output)
+			out.Body.Runs = make([]Run, len(runs))
+			for i := range runs {
+				out.Body.Runs[i] = runOf(&runs[i])
+			}
+			return out, nil
+		})
+}
+
+// tooLarge is the problem of a part of a request that is too large.
+func tooLarge(what string, limit int) *problem.Problem {
+	return problem.Status(http.StatusRequestEntityTooLarge, fmt.Sprintf("%s is larger than %d bytes", what, limit))
+}

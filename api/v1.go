@@ -1,0 +1,151 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/leasecron/leasecron/api/problem"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// maxBodyBytes is the most that a request may carry; more is answered with 413.
+const maxBodyBytes = 512 << 10
+
+// The framework keeps these in variables of its package. Set once, before any use.
+func init() { //nolint:gochecknoinits // see above
+	huma.ValidateStrictCasing = true
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return frameworkProblem(status, msg, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
+		p := frameworkProblem(status, msg, errs)
+		if ctx != nil {
+			p.RequestID = requestID(ctx.Context())
+		}
+		return p
+	}
+}
+
+// v1 adds the routes of the API, which the OpenAPI document is made from.
+func (s *Server) v1(mux *http.ServeMux) huma.API {
+	config := huma.DefaultConfig("leasecron", "v1")
+	config.Info.Description = "Jobs and runs of one application, as its sidecars see them. Times are UTC, RFC 3339. " +
+		"Every answer carries X-Request-Id; every error is a problem document (RFC 9457)."
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil // no $schema links
+	config.RejectUnknownQueryParameters = true
+	api := humago.New(mux, config)
+	api.UseMiddleware(refuseRepeated)
+
+	s.registerInfo(api)
+	s.registerJobs(api)
+	s.registerRuns(api)
+	tidyResponses(api.OpenAPI())
+
+	mux.HandleFunc("GET /v1/openapi.json", strictQuery(func(w http.ResponseWriter, r *http.Request) {
+		body, err := json.Marshal(api.OpenAPI())
+		if err != nil {
+			writeProblem(w, r, problem.From(err))
+			return
+		}
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(body)
+	}))
+	return api
+}
+
+// operation is what all operations have in common.
+func operation(id, method, path, summary string, errs ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary,
+		MaxBodyBytes: maxBodyBytes,
+		Errors:       append([]int{http.StatusBadRequest}, errs...),
+	}
+}
+
+// tidyResponses removes the answers that the framework documents of itself and that never
+// come: what it answers with 422 is 400 here.
+func tidyResponses(doc *huma.OpenAPI) {
+	for _, item := range doc.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Patch, item.Delete} {
+			if op != nil {
+				delete(op.Responses, "422")
+			}
+		}
+	}
+}
+
+// refuseRepeated leaves unknown parameters to the framework, which knows them.
+func refuseRepeated(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	p := checkQuery(u.RawQuery, func(string) bool { return true })
+	if p == nil {
+		next(ctx)
+		return
+	}
+	p.RequestID = requestID(ctx.Context())
+	_, w := humago.Unwrap(ctx)
+	p.Write(w)
+}
+
+// frameworkProblem turns what the framework found wrong with a request into a problem. It
+// leaves out the values that the framework would quote: no answer repeats a body.
+func frameworkProblem(status int, msg string, errs []error) *problem.Problem {
+	var items []problem.Item
+	for _, err := range errs {
+		var detail huma.ErrorDetailer
+		switch {
+		case err == nil:
+		case errors.As(err, &detail):
+			d := detail.ErrorDetail()
+			items = append(items, problem.Item{Location: d.Location, Message: d.Message})
+		case status < http.StatusInternalServerError:
+			items = append(items, problem.Item{Message: err.Error()})
+		}
+	}
+	items = firstItems(items)
+	if len(items) > 0 {
+		msg = strings.TrimPrefix(items[0].Location+": "+items[0].Message, ": ")
+	}
+	var p *problem.Problem
+	switch status {
+	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		p = problem.New(run.CodeInvalidQuery, msg)
+	default:
+		p = problem.Status(status, msg)
+	}
+	p.Errors = items
+	return p
+}
+
+// firstItems sorts items and keeps the first few: a hostile body can have very many errors.
+func firstItems(items []problem.Item) []problem.Item {
+	const most = 20
+	slices.SortFunc(items, compareItems)
+	return items[:min(len(items), most)]
+}
+
+func compareItems(a, b problem.Item) int {
+	return cmp.Or(strings.Compare(a.Location, b.Location), strings.Compare(a.Message, b.Message))
+}
+
+// fail turns an error of the engine into the answer, and logs it where the answer hides it.
+func (s *Server) fail(ctx context.Context, err error) error {
+	p := *problem.From(err)
+	p.RequestID = requestID(ctx)
+	if p.Status >= http.StatusInternalServerError && p.Code == "" && ctx.Err() == nil {
+		s.log.LogAttrs(ctx, slog.LevelError, "request failed",
+			slog.String(logkey.RequestID, p.RequestID), logkey.Err(err))
+	}
+	return &p
+}

@@ -1,0 +1,126 @@
+package telemetry
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+var (
+	runsDesc = desc("runs_total", "Runs that ended on this sidecar, or whose end it recorded, by outcome.",
+		labelJob, labelOutcome)
+	missedDesc = desc("missed_triggers_total", "Instants that got no run of their own, by reason.",
+		labelJob, labelReason)
+)
+
+// jobCounts collects the counters that have a job's name. Two numbers for each label value and
+// job take a tenth of what as many counters of a vector would, and a sidecar may know two
+// thousand jobs.
+type jobCounts struct {
+	reasons  []run.Reason
+	outcomes []string
+
+	mu   sync.Mutex
+	jobs map[string]*jobCount
+}
+
+type jobCount struct {
+	runs   []uint64 // by outcome
+	missed []uint64 // by reason
+}
+
+func (c *jobCounts) init() {
+	c.reasons = run.Reasons()
+	for _, s := range outcomes {
+		c.outcomes = append(c.outcomes, outcomeLabel(s))
+	}
+	c.jobs = map[string]*jobCount{}
+}
+
+// set makes the series of jobs exist and drops those of all others.
+func (c *jobCounts) set(jobs []config.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[string]*jobCount, len(jobs))
+	for i := range jobs {
+		name := jobs[i].Name
+		if next[name] = c.jobs[name]; next[name] == nil {
+			next[name] = c.newJob()
+		}
+	}
+	c.jobs = next
+}
+
+// ended counts a run. One of a job that has left is counted too; its series goes with the
+// next change of the job set.
+func (c *jobCounts) ended(job string, state run.State) {
+	i := slices.Index(outcomes[:], state)
+	if i < 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.job(job).runs[i]++
+}
+
+// missed counts n instants that got no run of their own.
+func (c *jobCounts) missed(job string, reason run.Reason, n int) {
+	i := slices.Index(c.reasons, reason)
+	if i < 0 || n <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.job(job).missed[i] += uint64(n)
+}
+
+// job is called with mu held.
+func (c *jobCounts) job(name string) *jobCount {
+	j := c.jobs[name]
+	if j == nil {
+		j = c.newJob()
+		c.jobs[name] = j
+	}
+	return j
+}
+
+func (c *jobCounts) newJob() *jobCount {
+	return &jobCount{runs: make([]uint64, len(c.outcomes)), missed: make([]uint64, len(c.reasons))}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *jobCounts) Describe(ch chan<- *prometheus.Desc) {
+	ch <- runsDesc
+	ch <- missedDesc
+}
+
+// Collect implements [prometheus.Collector].
+func (c *jobCounts) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.snapshot() {
+		ch <- m
+	}
+}
+
+// snapshot copies the counters out, so that a slow scrape never holds up the engine.
+func (c *jobCounts) snapshot() []prometheus.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]prometheus.Metric, 0, len(c.jobs)*(len(c.outcomes)+len(c.reasons)))
+	for name, j := range c.jobs {
+		for i, n := range j.runs {
+			out = append(out, constCounter(runsDesc, n, name, c.outcomes[i]))
+		}
+		for i, n := range j.missed {
+			out = append(out, constCounter(missedDesc, n, name, string(c.reasons[i])))
+		}
+	}
+	return out
+}
+
+func constCounter(d *prometheus.Desc, n uint64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}

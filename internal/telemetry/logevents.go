@@ -1,0 +1,126 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// LogEvents returns an observer that writes engine events to logger: what somebody must look
+// at as a warning, what an operator wants to know at 3 a.m. as info, and the course of normal
+// work for debugging, so that an hour of it leaves no warning.
+func LogEvents(logger *slog.Logger) engine.Observer {
+	return &eventLog{log: logger.With(slog.String(logkey.Component, "engine"))}
+}
+
+type eventLog struct {
+	log *slog.Logger
+	// ledgerDown makes an outage two lines, its begin and its end, however many swaps fail.
+	ledgerDown atomic.Bool
+}
+
+// Observe implements [engine.Observer].
+func (l *eventLog) Observe(event engine.Event) {
+	switch e := event.(type) {
+	case engine.TermBegan:
+		l.write(slog.LevelInfo, "leadership won", slog.Int64(logkey.Term, e.Term))
+	case engine.TermEnded:
+		l.termEnded(e)
+	case engine.JobsChanged:
+		l.write(slog.LevelInfo, "job set changed", slog.Int(logkey.Count, len(e.Jobs)))
+	case engine.RunStarted:
+		l.write(slog.LevelDebug, "run started",
+			append(runAttrs(e.Run), slog.Duration(logkey.Lateness, e.Lateness))...)
+	case engine.RunEnded:
+		l.runEnded(e)
+	case engine.RetryPlanned:
+		l.write(slog.LevelDebug, "retry planned", append(runAttrs(e.Run), slog.Time(logkey.DueAt, e.Run.DueAt))...)
+	case engine.ManualPlanned:
+		l.write(slog.LevelInfo, "manual run accepted", runAttrs(e.Run)...)
+	case engine.Missed:
+		l.missed(e)
+	case engine.Committed:
+		l.committed(e)
+	}
+}
+
+func (l *eventLog) termEnded(e engine.TermEnded) {
+	if e.Err != nil {
+		l.write(slog.LevelWarn, "leadership lost", slog.Int64(logkey.Term, e.Term), logkey.Err(e.Err))
+		return
+	}
+	l.write(slog.LevelInfo, "leadership handed over", slog.Int64(logkey.Term, e.Term))
+}
+
+func (l *eventLog) runEnded(e engine.RunEnded) {
+	attrs := append(runAttrs(e.Run), slog.String(logkey.Outcome, outcomeLabel(e.Run.State)))
+	if !e.Run.FiredAt.IsZero() && !e.Run.EndedAt.IsZero() {
+		attrs = append(attrs, slog.Duration(logkey.Duration, e.Run.EndedAt.Sub(e.Run.FiredAt)))
+	}
+	if e.Run.Code != "" {
+		attrs = append(attrs, slog.String(logkey.Code, string(e.Run.Code)), slog.Int(logkey.Status, e.Run.Status))
+	}
+	switch e.Run.State {
+	case run.StateLost:
+		l.write(slog.LevelWarn, "run lost", attrs...)
+	case run.StateNeedsReview:
+		l.write(slog.LevelWarn, "run needs review", attrs...)
+	case run.StateFailed:
+		if e.Final {
+			l.write(slog.LevelWarn, "run failed", attrs...)
+			return
+		}
+		l.write(slog.LevelDebug, "attempt failed", attrs...)
+	case run.StateQueued, run.StatePending, run.StateRunning, run.StateSucceeded, run.StateCanceled:
+		l.write(slog.LevelDebug, "run ended", attrs...)
+	}
+}
+
+// missed writes one line for a whole range. Skips that a policy or a person asked for are no
+// reason to wake somebody.
+func (l *eventLog) missed(e engine.Missed) {
+	level := slog.LevelWarn
+	if e.Reason == run.ReasonOverlap || e.Reason == run.ReasonResumeSkip {
+		level = slog.LevelInfo
+	}
+	attrs := []slog.Attr{
+		slog.String(logkey.Job, e.Key.Job), slog.String(logkey.Trigger, e.Key.Trigger),
+		slog.String(logkey.Reason, string(e.Reason)), slog.Int(logkey.Count, e.Count),
+		slog.Time(logkey.ScheduledAt, e.ScheduledAt),
+	}
+	if !e.CoveredUntil.IsZero() {
+		attrs = append(attrs, slog.Time(logkey.CoveredUntil, e.CoveredUntil))
+	}
+	l.write(level, "instants missed", attrs...)
+}
+
+func (l *eventLog) committed(e engine.Committed) {
+	if e.Err == nil {
+		if l.ledgerDown.CompareAndSwap(true, false) {
+			l.write(slog.LevelInfo, "ledger can be written again")
+		}
+		return
+	}
+	level := slog.LevelDebug
+	if l.ledgerDown.CompareAndSwap(false, true) {
+		level = slog.LevelWarn
+	}
+	l.write(level, "ledger not written", slog.Duration(logkey.Duration, e.Took), logkey.Err(e.Err))
+}
+
+func (l *eventLog) write(level slog.Level, msg string, attrs ...slog.Attr) {
+	l.log.LogAttrs(context.Background(), level, msg, attrs...)
+}
+
+// runAttrs leaves out the run's message and data: a body has no place in a log.
+func runAttrs(r run.Run) []slog.Attr {
+	return []slog.Attr{
+		slog.String(logkey.Job, r.Key.Job), slog.String(logkey.Trigger, r.Key.Trigger),
+		slog.String(logkey.RunID, r.ID), slog.Int(logkey.Attempt, r.Attempt),
+		slog.String(logkey.Cause, string(r.Cause)), slog.Time(logkey.ScheduledAt, r.ScheduledAt),
+	}
+}
