@@ -1,0 +1,136 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasecron/leasecron/api"
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+func TestOpenAPIIsWhatWasPublished(t *testing.T) {
+	w := serve(t, nil)
+	a := get(t, w.api+"/v1/openapi.json")
+	if !strings.Contains(a.body, `"openapi":"3.1.0"`) {
+		t.Errorf("not OpenAPI 3.1: %.80s", a.body)
+	}
+	golden(t, "openapi.json", a.body)
+}
+
+func TestInfo(t *testing.T) {
+	w := serve(t, nil)
+	var info map[string]any
+	if err := json.Unmarshal([]byte(get(t, w.api+"/v1/info").body), &info); err != nil {
+		t.Fatal(err)
+	}
+	if info["goVersion"] == "" {
+		t.Error("no Go version")
+	}
+	info["goVersion"] = "go1.x"
+	text, err := json.Marshal(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "info.json", string(text))
+}
+
+func TestJobsShowStateAndNextInstantButNoSecrets(t *testing.T) {
+	w := serve(t, nil)
+	list, one := get(t, w.api+"/v1/jobs"), get(t, w.api+"/v1/jobs/nightly")
+	golden(t, "jobs.json", list.body)
+	golden(t, "job.json", one.body)
+	if strings.Contains(list.body+one.body, "hidden") {
+		t.Error("headers or data of a job were shown")
+	}
+}
+
+func TestJobsOnAFollowerAreNoEmptyAnswer(t *testing.T) {
+	w := serve(t, nil)
+	w.engine.status = engine.Status{Node: "demo-0_4f1c"}
+	w.leadership.leader = api.Leader{Name: "demo-1_9a", Self: "demo-0_4f1c"}
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/nightly"} {
+		a := get(t, w.api+path)
+		if a.status != 503 || !strings.Contains(a.body, "SCHEDULING_UNAVAILABLE_001") || !strings.Contains(a.body, "demo-1_9a") {
+			t.Errorf("GET %s = %d, want 503 that names the leader\n%s", path, a.status, a.body)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	w := serve(t, nil)
+	a := get(t, w.api+"/v1/runs?job=nightly&state=Succeeded&limit=7")
+	golden(t, "runs.json", a.body)
+	if strings.Contains(a.body, "hidden") {
+		t.Error("the data of a run was shown")
+	}
+	get(t, w.api+"/v1/runs")
+	want := []api.RunQuery{{Job: "nightly", State: run.StateSucceeded, Limit: 7}, {Limit: 100}}
+	if diff := cmp.Diff(want, w.engine.asked); diff != "" {
+		t.Errorf("asked of the engine (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnqueueHandsTheDataOnAsItCame(t *testing.T) {
+	tests := map[string]struct{ body, want string }{
+		"no body":            {"", ""},
+		"no data":            {`{}`, ""},
+		"an empty object":    {`{"data":{}}`, `{}`},
+		"large numbers":      {`{"data":{"id":9007199254740993}}`, `{"id":9007199254740993}`},
+		"many decimals":      {`{"data":{"r":0.1000000000000000055}}`, `{"r":0.1000000000000000055}`},
+		"text in any script": {`{"data":{"名":"夜间"}}`, `{"名":"夜间"}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			a := do(t, "POST", w.api+"/v1/jobs/nightly/enqueue", tt.body, nil)
+			if a.status != 202 {
+				t.Fatalf("status = %d, want 202\n%s", a.status, a.body)
+			}
+			if diff := cmp.Diff(tt.want, string(w.engine.data)); diff != "" {
+				t.Errorf("data (-want +got):\n%s", diff)
+			}
+			golden(t, "enqueue.json", a.body)
+		})
+	}
+}
+
+func TestErrorsOfTheEngine(t *testing.T) {
+	tests := map[string]struct {
+		err    error
+		status int
+		has    string
+		hides  string
+	}{
+		"a refusal keeps its code and words": {
+			run.Errorf(run.CodeAlreadyRunning, "run 0193 of job nightly has not ended"), 409, "run 0193", "",
+		},
+		"what lies beneath a refusal stays inside": {
+			&run.Error{Code: run.CodeLedgerUnknown, Detail: "the ledger cannot be reached", Err: errors.New("10.0.0.1: refused")}, 503, "SCHEDULING_UNAVAILABLE_003", "10.0.0.1",
+		},
+		"an unexpected error stays inside": {errors.New("secret thing broke"), 500, "request-", "secret"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w := serve(t, func(o *api.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+			w.engine.err = tt.err
+			a := do(t, "POST", w.api+"/v1/jobs/nightly/enqueue", "", map[string][]string{"X-Request-Id": {"request-1"}})
+			if a.status != tt.status || !strings.Contains(a.body, tt.has) {
+				t.Errorf("answer = %d, want %d with %q\n%s", a.status, tt.status, tt.has, a.body)
+			}
+			if tt.hides != "" && strings.Contains(a.body, tt.hides) {
+				t.Errorf("the answer shows %q:\n%s", tt.hides, a.body)
+			}
+			if logged := strings.Contains(log.String(), `"request_id":"request-1"`); logged != (tt.status == 500) {
+				t.Errorf("logged = %v with status %d:\n%s", logged, tt.status, log.String())
+			}
+		})
+	}
+}
