@@ -5,9 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
+	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
@@ -37,6 +36,8 @@ type Options struct {
 	Version string
 	// TLS is used for https targets. Default: the system's roots, TLS 1.2 and later.
 	TLS *tls.Config
+	// Resolver looks up host names. Default: the system's.
+	Resolver *net.Resolver
 }
 
 // Client delivers callbacks. It is safe for concurrent use.
@@ -49,7 +50,7 @@ type Client struct {
 
 // New returns a client that has not connected anywhere yet.
 func New(o Options) (*Client, error) {
-	hosts, err := newTargets(o.AllowedHosts)
+	hosts, err := newTargets(o.AllowedHosts, o.Resolver)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +129,4 @@ func tlsConfig(given *tls.Config) *tls.Config {
 		return &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return given.Clone()
-}
-
-// hostError is a complaint about an entry of AllowedHosts.
-func hostError(entry, why string) error {
-	return fmt.Errorf("allowed host %q: %s", strings.ToValidUTF8(entry, "?"), why)
 }

@@ -132,3 +132,18 @@ var (
 	forbidden = run.Outcome{State: run.StateFailed, Code: run.CodeFailed, NotSent: true}
 	refused   = run.Outcome{State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, Refused: true}
 )
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited 10s in vain for %s", what)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func checkMethod(method string) (string, error) {
 func header(a run.Attempt, userAgent, token string) (http.Header, error) {
 	h := make(http.Header, len(a.Headers)+16)
 	for name, value := range a.Headers {
-		if ReservedHeader(name) {
+		if reservedHeader(name) {
 			continue
 		}
 		if err := checkHeader(name, value); err != nil {
@@ -153,16 +153,17 @@ var reserved = map[string]bool{
 	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true,
 	"Expect": true, "Host": true, "Idempotency-Key": true, "Keep-Alive": true, "Te": true,
 	"Traceparent": true, "Tracestate": true, "Trailer": true, "Transfer-Encoding": true,
-	"Upgrade": true, "User-Agent": true,
+	"Upgrade": true, "User-Agent": true, "Proxy-Connection": true,
 }
 
-// ReservedHeader reports whether a job may not set a header of this name: it is ignored.
-func ReservedHeader(name string) bool {
+// reservedHeader reports whether a job may not set a header of this name. A jobs document that
+// does is refused when it is loaded; here such a header is only left out.
+func reservedHeader(name string) bool {
 	name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 	if reserved[name] {
 		return true
 	}
-	for _, prefix := range []string{"Ce-", "Leasecron-", "Webhook-", "Proxy-"} {
+	for _, prefix := range []string{"Ce-", "Leasecron-", "Webhook-"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

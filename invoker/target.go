@@ -17,11 +17,12 @@ var errForbidden = errors.New("address is not allowed")
 
 // targets is the rule of who may be called: loopback, and the hosts that are listed.
 type targets struct {
-	allowed map[string]bool // by normalized host
+	allowed  map[string]bool // by normalized host
+	resolver *net.Resolver
 }
 
-func newTargets(allowed []string) (targets, error) {
-	t := targets{allowed: make(map[string]bool, len(allowed))}
+func newTargets(allowed []string, resolver *net.Resolver) (targets, error) {
+	t := targets{allowed: make(map[string]bool, len(allowed)), resolver: resolver}
 	for _, entry := range allowed {
 		host := normalHost(strings.TrimSpace(entry))
 		if host == "" {
@@ -64,7 +65,7 @@ func (t targets) checkHost(host string) error {
 	if err == nil && never(addr) {
 		return fmt.Errorf("target %s: link-local, metadata and multicast addresses are never called", host)
 	}
-	loopback := name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && addr.IsLoopback()
+	loopback := name == "localhost" || err == nil && addr.IsLoopback()
 	if !loopback && !t.allowed[name] {
 		return fmt.Errorf("target host %s is neither loopback nor listed in LEASECRON_ALLOWED_HOSTS", host)
 	}
@@ -80,6 +81,7 @@ func (t targets) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	listed := t.allowed[normalHost(host)]
 	d := net.Dialer{
+		Resolver:  t.resolver,
 		KeepAlive: 15 * time.Second, // a run may take hours; a dead peer must not
 		Control: func(_, resolved string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(resolved)
@@ -134,4 +136,9 @@ func normalHost(host string) string {
 		return addr.Unmap().String()
 	}
 	return host
+}
+
+// hostError is a complaint about an entry of AllowedHosts.
+func hostError(entry, why string) error {
+	return fmt.Errorf("allowed host %q: %s", entry, why)
 }

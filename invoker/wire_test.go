@@ -136,7 +136,7 @@ func TestHeadersAreTheContract(t *testing.T) {
 				a.Headers = map[string]string{
 					"ce-id": "x", "CE-TYPE": "x", "Leasecron-Run-Id": "x", "idempotency-key": "x", "user-agent": "x",
 					"Content-Type": "text/plain", "content-length": "3", "Host": "evil.example", "Transfer-Encoding": "gzip",
-					"Connection": "close", "authorization": "Basic x", "Webhook-Id": "x", "Proxy-Authorization": "x",
+					"Connection": "close", "authorization": "Basic x", "Webhook-Id": "x", "Proxy-Connection": "x",
 					"traceparent": "x", "Expect": "100-continue", "ce-mine": "x",
 				}
 			},

@@ -1,0 +1,213 @@
+package invoker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+const (
+	probeInterval = time.Second
+	// probeFailures in a row make a reachable app unreachable: one slow answer is no outage.
+	probeFailures = 3
+)
+
+// ProbeOptions configure a [Probe]. With neither HealthURL, Target nor Check, the app counts as
+// reachable always.
+type ProbeOptions struct {
+	// HealthURL answers 2xx to a GET while the app can take callbacks. It goes before Target.
+	HealthURL string
+	// Target is the base URL of the callbacks; a TCP connection to it shows that the app listens.
+	Target string
+	// AllowedHosts are the hosts beside loopback that may be asked, as for [Options].
+	AllowedHosts []string
+	// Check replaces both with another question. It must return when ctx ends.
+	Check func(ctx context.Context) error
+	// Log gets one line for each change. Default: none.
+	Log *slog.Logger
+}
+
+// Probe knows whether the app can be reached. It asks every second; an app is unreachable until
+// the first success, and again after three failures in a row. Its methods may be called
+// concurrently.
+type Probe struct {
+	check func(ctx context.Context) error // nil: no question, always reachable
+	log   *slog.Logger
+
+	mu        sync.Mutex
+	reachable bool
+	err       error         // why it is not reachable
+	changed   chan struct{} // closed and replaced at each change
+}
+
+// errNotProbed: nobody has asked the app yet.
+var errNotProbed = errors.New("the app was not asked yet")
+
+// NewProbe returns a probe that has not asked anything yet.
+func NewProbe(o ProbeOptions) (*Probe, error) {
+	p := &Probe{
+		check:   o.Check,
+		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With(slog.String(logkey.Component, "probe")),
+		err:     errNotProbed,
+		changed: make(chan struct{}),
+	}
+	rule, err := newTargets(o.AllowedHosts, nil)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.check != nil:
+	case o.HealthURL != "":
+		u, err := rule.parse(o.HealthURL)
+		if err != nil {
+			return nil, fmt.Errorf("health URL: %w", err)
+		}
+		p.check = healthCheck(rule, u)
+	case o.Target != "":
+		u, err := rule.parse(o.Target)
+		if err != nil {
+			return nil, fmt.Errorf("default target: %w", err)
+		}
+		p.check = connectCheck(rule, u)
+	default:
+		p.reachable, p.err = true, nil
+	}
+	return p, nil
+}
+
+// Run asks until ctx ends and returns why it ended.
+func (p *Probe) Run(ctx context.Context) error {
+	if p.check == nil {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	failures := 0
+	for {
+		err := p.ask(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			failures = 0
+			p.set(ctx, nil)
+		default:
+			// While it is down already, each failure still brings the newest reason.
+			if failures++; failures >= probeFailures || !p.Reachable() {
+				p.set(ctx, err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Reachable reports whether the app could be reached lately.
+func (p *Probe) Reachable() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reachable
+}
+
+// Err returns why the app is not reachable, nil while it is.
+func (p *Probe) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Changed returns a channel that is closed when Reachable next changes. To miss no change, take
+// the channel first and ask Reachable after it.
+func (p *Probe) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// ask asks once, within one interval.
+func (p *Probe) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeInterval)
+	defer cancel()
+	return p.check(ctx)
+}
+
+// set records what the probes say, nil for reachable.
+func (p *Probe) set(ctx context.Context, err error) {
+	p.mu.Lock()
+	was := p.reachable
+	p.reachable, p.err = err == nil, err
+	if was != p.reachable {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+	p.mu.Unlock()
+	switch {
+	case !was && err == nil:
+		p.log.LogAttrs(ctx, slog.LevelInfo, "app became reachable")
+	case was && err != nil:
+		p.log.LogAttrs(ctx, slog.LevelWarn, "app became unreachable", logkey.Err(err))
+	}
+}
+
+// healthCheck asks for a 2xx answer. Each question takes a new connection: an app whose
+// listener is gone must not look alive through an old one.
+func healthCheck(rule targets, u *url.URL) func(context.Context) error {
+	client := &http.Client{
+		CheckRedirect: noRedirect,
+		Transport: &http.Transport{
+			DialContext:            rule.dial,
+			TLSClientConfig:        tlsConfig(nil),
+			DisableKeepAlives:      true,
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxResponseHeader,
+			Protocols:              http1(),
+		},
+	}
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+		if err != nil {
+			return errors.New("health URL is not valid")
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return errors.New(probeMessage(err))
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode < 200 || resp.StatusCode > 299 {
+			return errors.New(statusLine(resp.StatusCode) + " at its health URL")
+		}
+		return nil
+	}
+}
+
+// connectCheck asks whether something listens.
+func connectCheck(rule targets, u *url.URL) func(context.Context) error {
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	return func(ctx context.Context) error {
+		c, err := rule.dial(ctx, "tcp", address)
+		if err != nil {
+			return errors.New(probeMessage(err))
+		}
+		return c.Close()
+	}
+}
+
+func probeMessage(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("the app did not answer within %s", probeInterval)
+	}
+	return unreachedMessage(err)
+}
