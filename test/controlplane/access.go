@@ -105,7 +105,7 @@ func (cp *ControlPlane) TokenFor(t testing.TB, namespace, serviceAccount string)
 	return &rest.Config{
 		Host:            cp.admin.Host,
 		BearerToken:     request.Status.Token,
-		TLSClientConfig: rest.TLSClientConfig{CAData: cp.ca.certPEM},
+		TLSClientConfig: rest.TLSClientConfig{CAData: cp.ca.CertPEM()},
 		QPS:             -1,
 	}
 }

@@ -17,11 +17,13 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/leasecron/leasecron/test/pki"
 )
 
 const (
 	adminFile = "admin.kubeconfig"
-	pkiFolder = "pki"
+	keyFolder = "pki"
 )
 
 // ControlPlane is a running etcd and kube-apiserver. It is safe for concurrent use.
@@ -31,7 +33,7 @@ type ControlPlane struct {
 	APIServer, Etcd *Component
 
 	dir   string
-	ca    *authority
+	ca    *pki.Authority
 	admin *rest.Config
 	lock  *os.File // held while dir is in use; nil when another process owns it
 }
@@ -60,7 +62,7 @@ func attach(dir string) (*ControlPlane, error) {
 		return nil, err
 	}
 	admin.QPS = -1
-	ca, err := loadAuthority(filepath.Join(dir, pkiFolder))
+	ca, err := pki.Load(filepath.Join(dir, keyFolder))
 	if err != nil {
 		return nil, err
 	}
@@ -108,24 +110,24 @@ func (cp *ControlPlane) prepare(binaries string) error {
 	if cp.dir, cp.lock, err = newDir(); err != nil {
 		return fmt.Errorf("make the control plane's folder: %w", err)
 	}
-	if cp.ca, err = newAuthority(); err != nil {
+	if cp.ca, err = pki.New(); err != nil {
 		return fmt.Errorf("make a CA: %w", err)
 	}
-	pki := filepath.Join(cp.dir, pkiFolder)
-	if err := os.Mkdir(pki, 0o700); err != nil {
+	keys := filepath.Join(cp.dir, keyFolder)
+	if err := os.Mkdir(keys, 0o700); err != nil {
 		return err
 	}
-	if err := cp.ca.save(pki); err != nil {
+	if err := cp.ca.Save(keys); err != nil {
 		return err
 	}
-	cert, key, err := cp.ca.issueServer("kube-apiserver")
+	cert, key, err := cp.ca.IssueServer("kube-apiserver")
 	if err != nil {
 		return err
 	}
-	if err := writePair(pki, "apiserver", cert, key); err != nil {
+	if err := pki.WritePair(keys, "apiserver", cert, key); err != nil {
 		return err
 	}
-	if err := writeServiceAccountKeys(pki); err != nil {
+	if err := pki.WriteKeyPair(keys, "sa"); err != nil {
 		return err
 	}
 
@@ -170,14 +172,14 @@ func (cp *ControlPlane) prepare(binaries string) error {
 			"--etcd-servers=" + etcdURL,
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + strconv.Itoa(port),
-			"--tls-cert-file=" + filepath.Join(pki, "apiserver.crt"),
-			"--tls-private-key-file=" + filepath.Join(pki, "apiserver.key"),
-			"--client-ca-file=" + filepath.Join(pki, "ca.crt"),
-			"--cert-dir=" + pki,
+			"--tls-cert-file=" + filepath.Join(keys, "apiserver.crt"),
+			"--tls-private-key-file=" + filepath.Join(keys, "apiserver.key"),
+			"--client-ca-file=" + filepath.Join(keys, "ca.crt"),
+			"--cert-dir=" + keys,
 			"--authorization-mode=RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-key-file=" + filepath.Join(pki, "sa.pub"),
-			"--service-account-signing-key-file=" + filepath.Join(pki, "sa.key"),
+			"--service-account-key-file=" + filepath.Join(keys, "sa.pub"),
+			"--service-account-signing-key-file=" + filepath.Join(keys, "sa.key"),
 			"--service-account-extend-token-expiration=false",
 			"--service-cluster-ip-range=10.0.0.0/24",
 			// A loopback address is no valid endpoint of the Service "kubernetes".
@@ -211,13 +213,13 @@ func (cp *ControlPlane) up(ctx context.Context) error {
 
 // clientConfig is access by a client certificate.
 func (cp *ControlPlane) clientConfig(host, user string, groups ...string) (*rest.Config, error) {
-	cert, key, err := cp.ca.issueClient(user, groups...)
+	cert, key, err := cp.ca.IssueClient(user, groups...)
 	if err != nil {
 		return nil, fmt.Errorf("issue a client certificate: %w", err)
 	}
 	return &rest.Config{
 		Host:            host,
-		TLSClientConfig: rest.TLSClientConfig{CAData: cp.ca.certPEM, CertData: cert, KeyData: key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: cp.ca.CertPEM(), CertData: cert, KeyData: key},
 	}, nil
 }
 

@@ -1,4 +1,6 @@
-package controlplane
+// Package pki makes throw-away certificates for tests: an authority, serving certificates
+// for loopback, and client certificates. They are good for two days.
+package pki
 
 import (
 	"crypto/ecdsa"
@@ -17,23 +19,26 @@ import (
 	"time"
 )
 
-// certificateLife outlasts any test run and no more.
-const certificateLife = 48 * time.Hour
+// life outlasts any test run and no more.
+const life = 48 * time.Hour
 
-// authority is a certificate authority that lives for one control plane.
-type authority struct {
+// Authority is a certificate authority. It is safe for concurrent use.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// certPEM is what clients put into their trust store.
-	certPEM []byte
+	pem  []byte
 }
 
-func newAuthority() (*authority, error) {
+// CertPEM is what clients put into their trust store.
+func (a *Authority) CertPEM() []byte { return a.pem }
+
+// New makes an authority with a key of its own.
+func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template, err := certificateTemplate(pkix.Name{CommonName: "leasecron-test-ca"})
+	template, err := certificateTemplate(pkix.Name{CommonName: "leasecron test CA"})
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +53,11 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &authority{cert: cert, key: key, certPEM: encodeCertificate(der)}, nil
+	return &Authority{cert: cert, key: key, pem: encodeCertificate(der)}, nil
 }
 
-// loadAuthority reads what save wrote.
-func loadAuthority(dir string) (*authority, error) {
+// Load reads what Save wrote.
+func Load(dir string) (*Authority, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
 	if err != nil {
 		return nil, err
@@ -61,19 +66,20 @@ func loadAuthority(dir string) (*authority, error) {
 	if !ok {
 		return nil, errors.New("CA key is not an ECDSA key")
 	}
-	return &authority{cert: pair.Leaf, key: key, certPEM: encodeCertificate(pair.Certificate[0])}, nil
+	return &Authority{cert: pair.Leaf, key: key, pem: encodeCertificate(pair.Certificate[0])}, nil
 }
 
-func (a *authority) save(dir string) error {
+// Save writes the authority into dir, as ca.crt and ca.key.
+func (a *Authority) Save(dir string) error {
 	keyPEM, err := encodeKey(a.key)
 	if err != nil {
 		return err
 	}
-	return writePair(dir, "ca", a.certPEM, keyPEM)
+	return WritePair(dir, "ca", a.pem, keyPEM)
 }
 
-// issueServer signs a serving certificate for the loopback addresses.
-func (a *authority) issueServer(commonName string) (certPEM, keyPEM []byte, err error) {
+// IssueServer signs a serving certificate for the loopback addresses.
+func (a *Authority) IssueServer(commonName string) (certPEM, keyPEM []byte, err error) {
 	template, err := certificateTemplate(pkix.Name{CommonName: commonName})
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +90,9 @@ func (a *authority) issueServer(commonName string) (certPEM, keyPEM []byte, err 
 	return a.issue(template)
 }
 
-// issueClient signs a client certificate: the API server takes its common name as the user
+// IssueClient signs a client certificate: the API server takes its common name as the user
 // and its organizations as the groups.
-func (a *authority) issueClient(user string, groups ...string) (certPEM, keyPEM []byte, err error) {
+func (a *Authority) IssueClient(user string, groups ...string) (certPEM, keyPEM []byte, err error) {
 	template, err := certificateTemplate(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
 		return nil, nil, err
@@ -95,7 +101,7 @@ func (a *authority) issueClient(user string, groups ...string) (certPEM, keyPEM 
 	return a.issue(template)
 }
 
-func (a *authority) issue(template *x509.Certificate) (certPEM, keyPEM []byte, err error) {
+func (a *Authority) issue(template *x509.Certificate) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +128,7 @@ func certificateTemplate(subject pkix.Name) (*x509.Certificate, error) {
 		SerialNumber: serial,
 		Subject:      subject,
 		NotBefore:    now.Add(-time.Hour),
-		NotAfter:     now.Add(certificateLife),
+		NotAfter:     now.Add(life),
 	}, nil
 }
 
@@ -138,8 +144,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// writeServiceAccountKeys makes the pair that signs and verifies ServiceAccount tokens.
-func writeServiceAccountKeys(dir string) error {
+// WriteKeyPair makes a key and writes name.key and its public half, name.pub, into dir.
+func WriteKeyPair(dir, name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -153,13 +159,14 @@ func writeServiceAccountKeys(dir string) error {
 		return err
 	}
 	publicPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
-	if err := os.WriteFile(filepath.Join(dir, "sa.pub"), publicPEM, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".pub"), publicPEM, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "sa.key"), keyPEM, 0o600)
+	return os.WriteFile(filepath.Join(dir, name+".key"), keyPEM, 0o600)
 }
 
-func writePair(dir, name string, certPEM, keyPEM []byte) error {
+// WritePair writes name.crt and name.key into dir.
+func WritePair(dir, name string, certPEM, keyPEM []byte) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".crt"), certPEM, 0o600); err != nil {
 		return fmt.Errorf("write certificate: %w", err)
 	}

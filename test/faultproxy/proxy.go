@@ -1,0 +1,330 @@
+package faultproxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/leasecron/leasecron/test/pki"
+)
+
+// maxBody is more than the API server takes.
+const maxBody = 8 << 20
+
+// Proxy forwards to one API server. It is safe for concurrent use.
+type Proxy struct {
+	target  *rest.Config
+	ca      *pki.Authority
+	address string
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	gate    *gate
+
+	mu       sync.Mutex
+	listener *listener // nil while cut
+	faults   []*injected
+	requests []Request
+}
+
+type injected struct {
+	Fault
+	matches []Match
+	left    int // how many requests it still applies to; -1: all
+	removed chan struct{}
+}
+
+// Start runs a proxy before target until the test ends.
+func Start(t testing.TB, target *rest.Config) *Proxy {
+	t.Helper()
+	p, err := newProxy(target)
+	if err != nil {
+		t.Fatalf("start a fault proxy: %v", err)
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+func newProxy(target *rest.Config) (*Proxy, error) {
+	upstream, err := url.Parse(target.Host)
+	if err != nil || upstream.Host == "" {
+		return nil, fmt.Errorf("the target's Host must be a URL: %q", target.Host)
+	}
+	ca, err := pki.New()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := servingCertificate(ca)
+	if err != nil {
+		return nil, err
+	}
+	// The client's own token travels in its header; only what belongs to a connection is ours.
+	connection := rest.AnonymousClientConfig(target)
+	connection.CertData, connection.CertFile = target.CertData, target.CertFile
+	connection.KeyData, connection.KeyFile = target.KeyData, target.KeyFile
+	connection.DisableCompression = true
+	transport, err := rest.TransportFor(connection)
+	if err != nil {
+		return nil, err
+	}
+
+	p := &Proxy{target: rest.CopyConfig(target), ca: ca, gate: newGate()}
+	silent := stdlog.New(io.Discard, "", 0) // broken connections are what this is for
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		Transport:      transport,
+		FlushInterval:  -1, // watches
+		ModifyResponse: p.answer,
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, _ error) { breakConnection(r) },
+		ErrorLog:       silent,
+	}
+	p.server = &http.Server{
+		Handler:           http.HandlerFunc(p.serve),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+		ConnContext:       withConn,
+		ReadHeaderTimeout: time.Hour, // a partition may last
+		ErrorLog:          silent,
+	}
+	l, err := listenSomewhere()
+	if err != nil {
+		return nil, err
+	}
+	p.address = l.Addr().String()
+	p.listen(l)
+	return p, nil
+}
+
+// URL is the proxy's address, also after a Cut.
+func (p *Proxy) URL() string { return "https://" + p.address }
+
+// Config is the target's access, by way of the proxy.
+func (p *Proxy) Config() *rest.Config { return p.ConfigFor(p.target) }
+
+// ConfigFor is another access to the same API server, by way of the proxy. It must use a
+// token, unless it is the target's own.
+func (p *Proxy) ConfigFor(cfg *rest.Config) *rest.Config {
+	out := rest.CopyConfig(cfg)
+	out.Host = p.URL()
+	out.TLSClientConfig = rest.TLSClientConfig{CAData: p.ca.CertPEM()}
+	return out
+}
+
+// Inject adds a fault for the requests that all matches agree on, from now on; without a
+// match, for all. Of several that fit a request the first injected is taken. The returned
+// function removes it; so does Heal.
+func (p *Proxy) Inject(f Fault, matches ...Match) (remove func()) {
+	in := &injected{Fault: f, matches: matches, left: -1, removed: make(chan struct{})}
+	if f.times > 0 {
+		in.left = f.times
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, in)
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(p.faults, in); i >= 0 {
+			p.faults = slices.Delete(p.faults, i, i+1)
+			close(in.removed)
+		}
+	})
+}
+
+// Cut breaks all connections and refuses new ones, as if the API server had died.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		p.listener.cut()
+		p.listener = nil
+	}
+}
+
+// Blackhole lets nothing through in either direction, while connections stay and new ones
+// are taken: a partition. What was sent meanwhile arrives after Heal, as TCP would have it.
+func (p *Proxy) Blackhole() { p.gate.set(false) }
+
+// Heal ends Cut and Blackhole and removes all faults. It panics if the proxy's port has been
+// taken by another process since the Cut.
+func (p *Proxy) Heal() {
+	p.gate.set(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removeFaults()
+	if p.listener == nil {
+		l, err := net.Listen("tcp", p.address)
+		if err != nil {
+			panic(fmt.Sprintf("fault proxy: listen again: %v", err))
+		}
+		p.listen(l)
+	}
+}
+
+// Requests are those that matched, in the order of their arrival, also those that a fault
+// befell.
+func (p *Proxy) Requests(matches ...Match) []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []Request
+	for _, r := range p.requests {
+		if matchesAll(r, matches) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Count is the number of Requests.
+func (p *Proxy) Count(matches ...Match) int { return len(p.Requests(matches...)) }
+
+// ResetRequests forgets the requests so far.
+func (p *Proxy) ResetRequests() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = nil
+}
+
+// WaitFor returns when n requests that match have arrived since the start or ResetRequests,
+// and fails the test if that takes longer than timeout.
+func (p *Proxy) WaitFor(t testing.TB, timeout time.Duration, n int, matches ...Match) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got := p.Count(matches...)
+		if got >= n {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("fault proxy saw %d matching requests in %s, want %d", got, timeout, n)
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.removeFaults()
+	p.mu.Unlock()
+	p.Cut()
+	p.gate.set(true)
+	_ = p.server.Close()
+}
+
+// listen must be called with mu held, or before the proxy is shared.
+func (p *Proxy) listen(l net.Listener) {
+	p.listener = newListener(l, p.gate)
+	go func() { _ = p.server.ServeTLS(p.listener, "", "") }() // ends with Cut
+}
+
+// removeFaults must be called with mu held.
+func (p *Proxy) removeFaults() {
+	for _, in := range p.faults {
+		close(in.removed)
+	}
+	p.faults = nil
+}
+
+// take records a request and returns the fault that befalls it, or nil.
+func (p *Proxy) take(r Request) *injected {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, r)
+	for _, in := range p.faults {
+		if in.left == 0 || !matchesAll(r, in.matches) {
+			continue
+		}
+		if in.left > 0 {
+			in.left--
+		}
+		return in
+	}
+	return nil
+}
+
+type exchangeKey struct{}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	// The whole body first: a request that hangs must notice when its client goes, and one
+	// whose answer is dropped must have arrived in full.
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		breakConnection(r)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+
+	fault := p.take(describe(r))
+	if fault == nil {
+		p.forward.ServeHTTP(w, r)
+		return
+	}
+	e := &exchange{w: w, r: r, fault: fault}
+	if fault.before != nil && !fault.before(e) {
+		breakConnection(r)
+	}
+	if !e.answered {
+		p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+	}
+}
+
+var errDropped = errors.New("answer dropped")
+
+// answer lets a fault have its way with the answer, before the client sees any of it.
+func (p *Proxy) answer(res *http.Response) error {
+	e, ok := res.Request.Context().Value(exchangeKey{}).(*exchange)
+	if ok && e.fault.after != nil && !e.fault.after(e) {
+		return errDropped
+	}
+	return nil
+}
+
+// breakConnection ends the handler and the whole connection: with HTTP/2, too, a network
+// does not fail request by request. But a client that has given up on its request is no
+// reason to end its others.
+func breakConnection(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok && r.Context().Err() == nil {
+		c.reset()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func servingCertificate(ca *pki.Authority) (tls.Certificate, error) {
+	cert, key, err := ca.IssueServer("faultproxy")
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// listenSomewhere takes a port below the range from which systems give ports to outgoing
+// connections, so that it is still there after a Cut.
+func listenSomewhere() (net.Listener, error) {
+	const first, count = 20000, 12000
+	var last error
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(count))) //nolint:gosec // no secret
+		if err == nil {
+			return l, nil
+		}
+		last = err
+	}
+	return nil, last
+}
