@@ -13,9 +13,11 @@ import (
 // is, and its version; the caller owns the value.
 //
 // Change gets a private copy of the stored value. It is called again, with what is then stored,
-// after each conflict and wherever an unanswered write turned out not to be what is stored: its
-// result must depend on nothing but that value and what is fixed for the whole swap. The last call
-// is the one that counts. What change returns when it does not want to write ends the swap:
+// after each conflict and wherever an unanswered write was looked for in vain: its result must
+// depend on nothing but that value and what is fixed for the whole swap. The last call is the one
+// that counts. It may find the result of an earlier call stored, where that landed late or others
+// have written more than a few times since; what must not happen twice carries an ID by which
+// change knows it again. What change returns when it does not want to write ends the swap:
 // [ErrNoChange] with the stored value and no error, any other error as it is, with no value.
 // Both are believed only of a freshly read value.
 //
@@ -73,6 +75,10 @@ func (s *swap[T]) run(ctx context.Context) (*T, Version, error) {
 				continue
 			case landed:
 				return s.landed()
+			case len(s.open) > 0: // it may still land, so nothing is gained by haste
+				if err := s.pause(ctx, ErrUnknown); err != nil {
+					return nil, "", err
+				}
 			}
 		}
 		w, err := s.compute()
@@ -167,18 +173,20 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 		s.base, s.open = next, nil
 		return true, nil
 	}
-	switch {
-	case errors.Is(err, ErrUnknown):
-		s.open = append(s.open, w)
-	case errors.Is(err, ErrConflict) && !s.read: // what was remembered was outdated: no need to wait
-		s.base = nil
-		return false, nil
-	case errors.Is(err, ErrConflict):
-	case len(s.open) == 0 || lasting(err):
+	remembered := !s.read
+	conflict := errors.Is(err, ErrConflict)
+	if !conflict && !errors.Is(err, ErrUnknown) && (len(s.open) == 0 || lasting(err)) {
 		return false, fmt.Errorf("swap %s: %w", s.name, err)
 	}
 	s.base, s.read = nil, true
 	s.remember(nil)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		s.open = append(s.open, w)
+		return false, nil // look at once: the longer it waits, the more others write over it
+	case conflict && remembered:
+		return false, nil // what was remembered was outdated: no reason to wait either
+	}
 	return false, s.pause(ctx, err)
 }
 
