@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// defaultTimeout bounds an attempt of a job that is not defined any more.
+const defaultTimeout = 30 * time.Second
+
+// attempts owns the goroutines of the attempts under way.
+type attempts struct {
+	engine *Engine
+	group  sync.WaitGroup
+}
+
+func (a *attempts) wait() { a.group.Wait() }
+
+// start sends a held run at its time. The caller holds Engine.mu.
+func (a *attempts) start(h *held) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	h.cancel = cancel
+	a.group.Go(func() {
+		defer cancel(nil)
+		a.engine.end(h, a.engine.attempt(ctx, h))
+	})
+}
+
+// attempt waits for the run's due time and delivers it.
+func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
+	if err := waitUntil(ctx, h.run.DueAt); err != nil {
+		return notSent(err)
+	}
+	if h.job.Name == "" {
+		return run.Outcome{
+			State: run.StateFailed, Code: run.CodeJobNotFound, NotSent: true, EndedAt: time.Now(),
+			Message: "the job's definition is gone",
+		}
+	}
+	data, err := mergedData(h.job, h.run)
+	if err != nil {
+		return run.Outcome{
+			State: run.StateFailed, Code: run.CodeInvalidDefinition, NotSent: true, EndedAt: time.Now(),
+			Message: err.Error(),
+		}
+	}
+	timeout := h.job.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	if h.job.Deadline > 0 && !h.run.FirstStartedAt.IsZero() {
+		left := time.Until(h.run.FirstStartedAt.Add(h.job.Deadline))
+		if left <= 0 {
+			return run.Outcome{
+				State: run.StateFailed, Code: run.CodeTimeout, NotSent: true, EndedAt: time.Now(),
+				Message: "the deadline of " + h.job.Deadline.String() + " has passed",
+			}
+		}
+		timeout = min(timeout, left)
+	}
+	r := h.run
+	r.FiredAt = wall()
+	return e.o.Invoker.Invoke(ctx, run.Attempt{
+		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
+		URL: h.job.Target + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
+		Data: data, Timeout: timeout, FencingTerm: r.Term,
+		MayStart: func() error { return e.mayStart(h) },
+		Started:  func(at time.Time) { e.noteStarted(h, at) },
+	})
+}
+
+// mergedData lays the trigger's and the request's data over the job's.
+func mergedData(job config.Job, r run.Run) (json.RawMessage, error) {
+	var ofTrigger json.RawMessage
+	for i := range job.Triggers {
+		if job.Triggers[i].Name == r.Key.Trigger {
+			ofTrigger = job.Triggers[i].Data
+		}
+	}
+	return config.MergeData(job.Data, ofTrigger, r.Data)
+}
+
+// notSent is the outcome of an attempt that ended before it was sent.
+func notSent(cause error) run.Outcome {
+	o := run.Outcome{State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, EndedAt: time.Now(), Message: cause.Error()}
+	o.Refused = errors.Is(cause, errGivenUp)
+	return o
+}
+
+// waitUntil returns at the wall clock's time due, never before it, or when ctx ends. The clock is
+// looked at again every few seconds, since it may be stepped.
+func waitUntil(ctx context.Context, due time.Time) error {
+	for {
+		left := due.Sub(time.Now().Round(0))
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(left, maxSleep))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// syncDefinitions brings the desired jobs into the catalog. What it changes decides instants from
+// effectiveAt on, and takes effect with the ledger swap that names the new revision.
+func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
+	e.mu.Lock()
+	want := e.desired
+	e.mu.Unlock()
+	named := e.view.Load().ledger.CatalogRevision
+	if want.sequence == t.sequence && t.catalog.Revision == named {
+		return nil
+	}
+	watermark := e.view.Load().ledger.Watermark
+	var changed []string
+	catalog, err := e.o.Catalog.Swap(ctx, func(c *state.Catalog) error {
+		changed = nil
+		if c.Term > t.number {
+			return ErrTermOver
+		}
+		if err := t.lease.Check(); err != nil {
+			return err
+		}
+		now := wall()
+		effective := now
+		if watermark.After(now) {
+			effective = watermark
+		}
+		raised := raiseUnnamed(c, named, watermark)
+		if want.sequence > 0 {
+			var err error
+			if changed, err = merge(c, want.jobs, effective); err != nil {
+				return err
+			}
+		}
+		if len(changed) == 0 && !raised {
+			return ErrNoChange
+		}
+		c.Revision++
+		c.Term = t.number
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write catalog: %w", err)
+	}
+	t.sequence = want.sequence
+	if len(changed) > 0 {
+		e.log.Info("job definitions changed", slog.Any("jobs", changed), slog.Int64("revision", catalog.Revision))
+	}
+	if catalog.Revision != t.definitions.Revision {
+		e.define(t, catalog, e.view.Load().ledger)
+	}
+	return nil
+}
+
+// define computes what a catalog asks for and puts it in force for this term.
+func (e *Engine) define(t *term, catalog *state.Catalog, ledger *state.Ledger) {
+	t.catalog = catalog
+	t.definitions = plan.Compile(catalog)
+	t.index = plan.NewIndex(t.definitions, ledger)
+	t.announce = true
+	e.publish(func(v *view) { v.definitions = t.definitions })
+	for _, name := range t.definitions.Names() {
+		if err := t.definitions.Jobs[name].Err; err != nil {
+			e.log.Error("a job cannot be computed and stands still", slog.String(logkey.Job, name), logkey.Err(err))
+		}
+	}
+}
+
+// raiseUnnamed moves the effectiveAt of versions that no ledger swap has named yet up to the
+// watermark: the instants before it were decided without them.
+func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {
+	raised := false
+	for _, j := range c.Jobs {
+		if j == nil {
+			continue
+		}
+		for i := range j.Versions {
+			v := &j.Versions[i]
+			if v.Revision > named && v.EffectiveAt.Before(watermark) {
+				v.EffectiveAt, raised = watermark, true
+			}
+		}
+	}
+	return raised
+}
+
+// merge makes new versions of the jobs that differ from their newest one and marks those that
+// left. It returns the names of the jobs that changed.
+func merge(c *state.Catalog, jobs []config.Job, effective time.Time) ([]string, error) {
+	var changed []string
+	wanted := make(map[string]bool, len(jobs))
+	if c.Jobs == nil {
+		c.Jobs = make(map[string]*state.Job)
+	}
+	for _, job := range jobs {
+		wanted[job.Name] = true
+		fingerprint := job.Fingerprint()
+		record := c.Jobs[job.Name]
+		if record == nil {
+			record = &state.Job{FirstSeen: effective}
+			c.Jobs[job.Name] = record
+		}
+		newest := record.Newest()
+		if !newest.Removed() && newest.Fingerprint == fingerprint {
+			continue
+		}
+		definition, err := json.Marshal(job)
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", job.Name, err)
+		}
+		record.Add(state.Version{
+			Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective,
+			Source: state.SourceConfig, Fingerprint: fingerprint, Definition: definition,
+			Bases: bases(job, newest, effective), ZoneData: schedule.ZoneDataVersion(),
+		})
+		changed = append(changed, job.Name)
+	}
+	for name, record := range c.Jobs {
+		if wanted[name] || record == nil {
+			continue
+		}
+		newest := record.Newest()
+		switch {
+		case newest.Removed() && effective.Sub(newest.EffectiveAt) > state.KeepRemoved:
+			delete(c.Jobs, name)
+		case !newest.Removed():
+			record.Add(state.Version{
+				Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective, Source: state.SourceConfig,
+			})
+			changed = append(changed, name)
+		}
+	}
+	return changed, nil
+}
+
+// bases says what each trigger counts its intervals from: from where it did, unless interval or
+// start changed.
+func bases(job config.Job, before state.Version, effective time.Time) map[string]time.Time {
+	var old config.Job
+	if !before.Removed() {
+		if err := json.Unmarshal(before.Definition, &old); err != nil {
+			old = config.Job{}
+		}
+	}
+	out := make(map[string]time.Time)
+	for _, t := range job.Triggers {
+		s := t.Schedule
+		if s.Kind != schedule.KindRate && s.Kind != schedule.KindEvery {
+			continue
+		}
+		out[t.Name] = effective
+		for _, o := range old.Triggers {
+			base, known := before.Bases[o.Name]
+			if o.Name == t.Name && known && o.Schedule.Kind == s.Kind && o.Schedule.Interval == s.Interval && o.Schedule.Start.Equal(s.Start) {
+				out[t.Name] = base
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// jobOf returns the definition that a run was decided by.
+func (t *term) jobOf(r run.Run) config.Job {
+	if t.definitions == nil {
+		return config.Job{}
+	}
+	job, _ := t.definitions.Version(r.Key.Job, r.Version)
+	return job
+}
+
+// currentJobs lists the jobs in force, by name.
+func currentJobs(d *plan.Definitions) []config.Job {
+	var jobs []config.Job
+	for _, name := range d.Names() {
+		if v, ok := d.Jobs[name].Current(); ok {
+			jobs = append(jobs, v.Config)
+		}
+	}
+	return jobs
+}

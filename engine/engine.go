@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// maxSleep is how long the loop sleeps at most, so that a clock that was stepped or a machine
+// that was suspended is noticed.
+const maxSleep = 10 * time.Second
+
+// swapTimeout bounds one swap, with all its attempts, so that the loop never stands still.
+const swapTimeout = 10 * time.Second
+
+// Options are what an Engine works with.
+type Options struct {
+	Namespace, App string
+	Node           string // unique to this process
+	// MaxRuns is how many runs this node may hold at once; default 32.
+	MaxRuns int
+	// NodeTimeout is how long a node may be silent before its runs are lost; default 30 s.
+	NodeTimeout time.Duration
+	// LeaseDuration is how long ledger swaps may fail before the leader steps down; default 15 s.
+	LeaseDuration time.Duration
+	// MaxClockSkew bounds how far in the future a stored time may lie; default 1 min.
+	MaxClockSkew time.Duration
+
+	Ledger  Ledger
+	Catalog Catalog
+	History History
+	// Exclusive: no other process can write these documents while this one lives, so any other
+	// node that has a run is dead.
+	Exclusive bool
+	// TermFloor is the least term of a takeover; for a ledger that forgets. Default 0.
+	TermFloor int64
+
+	Invoker  Invoker
+	Observer Observer
+	Logger   *slog.Logger
+}
+
+func (o *Options) fill() error {
+	if o.Ledger == nil || o.Catalog == nil || o.History == nil || o.Invoker == nil || o.Node == "" {
+		return errors.New("engine: ledger, catalog, history, invoker and node are required")
+	}
+	if o.MaxRuns <= 0 {
+		o.MaxRuns = 32
+	}
+	if o.NodeTimeout <= 0 {
+		o.NodeTimeout = 30 * time.Second
+	}
+	if o.LeaseDuration <= 0 {
+		o.LeaseDuration = 15 * time.Second
+	}
+	if o.MaxClockSkew <= 0 {
+		o.MaxClockSkew = time.Minute
+	}
+	if o.Observer == nil {
+		o.Observer = discard{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Observe(Event) {}
+
+// Engine is one node: it plans while it leads, and works off and reports the runs that it holds
+// for as long as it lives. Its methods are safe for concurrent use.
+type Engine struct {
+	o       Options
+	log     *slog.Logger
+	wake    chan struct{}
+	started time.Time
+
+	mu      sync.Mutex
+	term    *term            // nil while another node leads
+	held    map[string]*held // runs that the ledger shows, or may show, as this node's
+	desired desired
+	abandon error // set when the grace is over: what is still held is lost
+
+	view     atomic.Pointer[view]
+	lastTurn atomic.Int64 // Unix nanoseconds
+
+	watch *ledgerWatch
+
+	// Of the loop's goroutine alone:
+	backoff  backoff
+	flush    flush
+	latency  time.Duration // what commits lately took
+	lastBeat time.Time
+}
+
+// desired is the set of jobs that the definitions' source last published.
+type desired struct {
+	jobs     []config.Job
+	sequence int // 0: nothing was published yet
+}
+
+// view is what the loop last knew; it is replaced as a whole and never changed.
+type view struct {
+	ledger      *state.Ledger
+	definitions *plan.Definitions
+	lastSuccess map[string]time.Time
+	leading     bool
+	term        int64
+}
+
+// New checks the options and returns an engine that does nothing until it runs.
+func New(o Options) (*Engine, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		o: o, log: o.Logger.With(slog.String(logkey.Component, "engine")),
+		wake: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
+	}
+	e.watch = &ledgerWatch{engine: e}
+	e.view.Store(&view{ledger: &state.Ledger{}, definitions: plan.Compile(&state.Catalog{})})
+	e.lastTurn.Store(time.Now().UnixNano())
+	return e, nil
+}
+
+// Run is the loop of the node. It returns when ctx ends and every attempt that it started has
+// returned; what ctx does not leave time to report stays open in the ledger. Call [Engine.Drain]
+// before ctx ends.
+func (e *Engine) Run(ctx context.Context) error {
+	attempts := &attempts{engine: e}
+	defer attempts.wait()
+	e.watch.begin(ctx)
+	defer e.watch.stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.closeTerm(context.Cause(ctx))
+			return context.Cause(ctx)
+		case <-timer.C:
+		case <-e.wake:
+			if wait := time.Until(e.backoff.until); wait > 0 && !e.leaving() {
+				timer.Reset(wait)
+				continue
+			}
+		}
+		next := e.turn(ctx, attempts)
+		e.watch.want(e.leading())
+		e.lastTurn.Store(time.Now().UnixNano())
+		timer.Reset(sleep(next, time.Now()))
+	}
+}
+
+// sleep is how long the loop may wait for next, of which zero means that nothing is known.
+func sleep(next, now time.Time) time.Duration {
+	if next.IsZero() {
+		return maxSleep
+	}
+	// The wall clocks are compared, not the monotonic ones: next is a wall time.
+	return min(max(next.Sub(now.Round(0)), time.Millisecond), maxSleep)
+}
+
+// poke makes the loop take a turn.
+func (e *Engine) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Define publishes the set of jobs that shall be in force. The leader brings it into the
+// catalog; the other nodes keep it for the day that they lead.
+func (e *Engine) Define(jobs []config.Job) {
+	e.mu.Lock()
+	e.desired = desired{jobs: jobs, sequence: e.desired.sequence + 1}
+	e.mu.Unlock()
+	e.poke()
+}
+
+// Drain waits until this node's runs are reported. What is still open when ctx ends is recorded
+// as lost, so that recovery applies, and its requests are ended. No leadership may be taken up
+// any more when it is called.
+func (e *Engine) Drain(ctx context.Context) error {
+	if e.awaitIdle(ctx) == nil {
+		return nil
+	}
+	e.mu.Lock()
+	e.abandon = errors.New("the shutdown grace ended")
+	e.mu.Unlock()
+	e.poke()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return e.awaitIdle(last)
+}
+
+// awaitIdle waits until this node holds nothing.
+func (e *Engine) awaitIdle(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for e.holds() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func (e *Engine) holds() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.held) > 0
+}
+
+func (e *Engine) leading() bool { return e.currentTerm() != nil }
+
+// leaving reports whether a term has ended and the loop has not dealt with that: it never waits.
+func (e *Engine) leaving() bool {
+	t := e.currentTerm()
+	return t != nil && t.ctx.Err() != nil
+}
+
+func (e *Engine) currentTerm() *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term
+}
+
+func (e *Engine) emit(events ...Event) {
+	for _, event := range events {
+		e.o.Observer.Observe(event)
+	}
+}
+
+// wall is the wall clock as planning and the ledger use it.
+func wall() time.Time { return time.Now().Round(0).UTC().Truncate(time.Microsecond) }
+
+// backoff spaces out attempts that fail.
+type backoff struct {
+	until time.Time
+	wait  time.Duration
+}
+
+const (
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 5 * time.Second
+)
+
+// fail returns when to try again: later each time, with jitter.
+func (b *backoff) fail() time.Time {
+	b.wait = min(max(2*b.wait, firstBackoff), maxBackoff)
+	jittered := b.wait/2 + rand.N(b.wait/2+1) //nolint:gosec // spreads load, guards nothing
+	b.until = time.Now().Add(jittered)
+	return b.until.Round(0)
+}
+
+func (b *backoff) succeed() { *b = backoff{} }
+
+// newID names a run.
+func newID() string { return run.NewID() }

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// Event is something that happened in the engine. Observers switch on its type.
+type Event interface{ isEvent() }
+
+// Observer is told every event, in order, by the goroutine in which it happened: it must not
+// block and must not call back into the engine. It is called concurrently.
+type Observer interface{ Observe(Event) }
+
+// The events.
+type (
+	// TermBegan: this sidecar took over; it plans from now on.
+	TermBegan struct{ Term int64 }
+	// TermEnded: this sidecar stopped planning. Err is nil after a hand-over that was asked for.
+	TermEnded struct {
+		Term int64
+		Err  error
+	}
+	// JobsChanged: the set of jobs in force is another one; what the cluster decides by.
+	JobsChanged struct{ Jobs []config.Job }
+	// RunStarted: the request of an attempt was begun. Lateness counts from DueAt.
+	RunStarted struct {
+		Run      run.Run
+		Lateness time.Duration
+	}
+	// RunEnded: an attempt's outcome is in the ledger. Final: no further attempt will follow.
+	RunEnded struct {
+		Run   run.Run
+		Final bool
+	}
+	// RetryPlanned: a further attempt was enqueued, due at Run.DueAt.
+	RetryPlanned struct{ Run run.Run }
+	// ManualPlanned: a run that was asked for by hand was accepted.
+	ManualPlanned struct{ Run run.Run }
+	// Missed: instants got no run of their own.
+	Missed struct {
+		Key          run.Key
+		Reason       run.Reason
+		Count        int
+		ScheduledAt  time.Time
+		CoveredUntil time.Time
+	}
+	// Committed: one swap of the ledger ended, after Took; Bytes is the size of what was written.
+	Committed struct {
+		Took  time.Duration
+		Bytes int
+		Err   error
+	}
+)
+
+func (TermBegan) isEvent()     {}
+func (TermEnded) isEvent()     {}
+func (JobsChanged) isEvent()   {}
+func (RunStarted) isEvent()    {}
+func (RunEnded) isEvent()      {}
+func (RetryPlanned) isEvent()  {}
+func (ManualPlanned) isEvent() {}
+func (Missed) isEvent()        {}
+func (Committed) isEvent()     {}
+
+// JobStatus is what is known of one job at one moment. Only the leader knows Next and DueSince.
+type JobStatus struct {
+	Job         config.Job
+	Paused      bool
+	Next        time.Time // the next instant, always in the future; zero: none
+	DueSince    time.Time // the oldest undecided instant that lies in the past; zero: none
+	InFlight    int
+	LastSuccess time.Time // zero: never
+	FirstSeen   time.Time
+	Error       string // why the job cannot run; empty: it can
+}
+
+// Status is what an engine knows at one moment.
+type Status struct {
+	Node        string
+	Leading     bool
+	Term        int64
+	Jobs        []JobStatus // of the cluster, filled by the leader only; ordered by name
+	InFlight    int         // runs of this node
+	LastTurn    time.Time   // when the loop last made progress
+	LedgerBytes int
+}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+const (
+	// flushEvery is how long finished runs gather in the ledger before they go to the history.
+	flushEvery = 10 * time.Second
+	// flushAt is how many of them make it happen sooner.
+	flushAt = 100
+)
+
+// flush moves what has ended from the ledger to the history: first it is upserted there, and
+// only when that has succeeded is it removed here, so that no crash loses a record.
+type flush struct {
+	mu     sync.Mutex
+	busy   bool
+	stored map[string]bool // IDs that the history has and the ledger may drop
+	since  time.Time       // when something began to wait; zero: nothing does
+	failed backoff
+}
+
+// startFlush writes what waits to the history, if it is time, beside the loop.
+func (e *Engine) startFlush(a *attempts, t *term) {
+	l := e.view.Load().ledger
+	waiting := len(l.Finished) + len(l.Skipped)
+	f := &e.flush
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	switch {
+	case waiting == 0:
+		f.since = time.Time{}
+		return
+	case f.since.IsZero():
+		f.since = now
+	}
+	if f.busy || len(f.stored) > 0 || now.Before(f.failed.until) || (waiting < flushAt && now.Sub(f.since) < flushEvery) {
+		return
+	}
+	f.busy = true
+	runs, skips, definitions := slices.Clone(l.Finished), slices.Clone(l.Skipped), t.definitions
+	limit := func(job string) int {
+		if c, ok := definitions.Version(job, 0); ok && c.HistoryLimit > 0 {
+			return c.HistoryLimit
+		}
+		return defaultHistoryLimit
+	}
+	a.group.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), swapTimeout)
+		defer cancel()
+		_, err := e.o.History.Swap(ctx, func(h *state.History) error {
+			h.Add(runs, skips, limit)
+			return nil
+		})
+		f.done(runs, skips, err)
+		if err != nil {
+			e.log.Warn("history not written, trying again", logkey.Err(err))
+		}
+		e.poke()
+	})
+}
+
+// defaultHistoryLimit is kept of a job that is not defined any more.
+const defaultHistoryLimit = 20
+
+func (f *flush) done(runs []run.Run, skips []run.Skip, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy = false
+	f.since = time.Now()
+	if err != nil {
+		f.failed.fail()
+		return
+	}
+	f.failed.succeed()
+	f.stored = make(map[string]bool, len(runs)+len(skips))
+	for _, r := range runs {
+		f.stored[r.ID] = true
+	}
+	for _, s := range skips {
+		f.stored[skipID(s)] = true
+	}
+}
+
+// remove drops from the ledger what the history has.
+func (f *flush) remove(l *state.Ledger) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.stored) == 0 {
+		return false
+	}
+	before := len(l.Finished) + len(l.Skipped)
+	l.Finished = slices.DeleteFunc(l.Finished, func(r run.Run) bool { return f.stored[r.ID] })
+	l.Skipped = slices.DeleteFunc(l.Skipped, func(s run.Skip) bool { return f.stored[skipID(s)] })
+	return len(l.Finished)+len(l.Skipped) != before
+}
+
+// forget ends a flush once the ledger does not hold its records any more.
+func (f *flush) forget(l *state.Ledger) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.stored) == 0 {
+		return
+	}
+	for _, r := range l.Finished {
+		if f.stored[r.ID] {
+			return
+		}
+	}
+	for _, s := range l.Skipped {
+		if f.stored[skipID(s)] {
+			return
+		}
+	}
+	f.stored = nil
+}
+
+// next is when the loop has to look at the flush again.
+func (f *flush) next() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.busy || f.since.IsZero():
+		return time.Time{}
+	case f.failed.until.After(f.since.Add(flushEvery)):
+		return f.failed.until.Round(0)
+	default:
+		return f.since.Add(flushEvery).Round(0)
+	}
+}
+
+// skipID names a skipped range; its occurrence may also have a record of another reason.
+func skipID(s run.Skip) string { return s.Occurrence + "/" + string(s.Reason) }

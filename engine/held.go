@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// Why an attempt was ended by this program rather than by the app.
+var (
+	errGivenUp  = errors.New("the run was given up before it was sent")
+	errCanceled = errors.New("the run was canceled")
+	errLost     = errors.New("the run was declared lost meanwhile")
+)
+
+// stage is how far this node has come with a run that it holds.
+type stage int
+
+const (
+	stageWaiting stage = iota // claimed in the ledger, not sent
+	stageSent                 // may have been sent
+	stageEnded                // its outcome is known and not in the ledger yet
+	stageGivenUp              // will never be sent by this node: to be handed back
+)
+
+// held is a run that the ledger shows as this node's. It is guarded by Engine.mu.
+type held struct {
+	run     run.Run
+	job     config.Job
+	lease   Lease // of the term that claimed it
+	stage   stage
+	sending bool // an attempt's goroutine exists
+	cancel  context.CancelCauseFunc
+	outcome run.Outcome
+}
+
+// report is what the next swap says of a held run.
+type report struct {
+	id      string
+	stage   stage
+	run     run.Run
+	job     config.Job
+	outcome run.Outcome
+	beat    bool // say that this node still works on it
+	abandon bool // the grace is over
+}
+
+// reports gathers what there is to say. Without a term, a heartbeat is due every third of the
+// node timeout; a leader's swaps and renewals serve as its own.
+func (e *Engine) reports(t *term) []report {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	beat := t == nil && time.Since(e.lastBeat) >= e.o.NodeTimeout/3
+	var out []report
+	for id, h := range e.held {
+		r := report{id: id, stage: h.stage, run: h.run, job: h.job, outcome: h.outcome}
+		r.abandon = e.abandon != nil && h.stage != stageEnded && h.stage != stageGivenUp
+		r.beat = beat && h.stage == stageSent
+		if h.stage == stageEnded || h.stage == stageGivenUp || r.beat || r.abandon {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b report) int { return a.run.DueAt.Compare(b.run.DueAt) })
+	return out
+}
+
+// applyReport writes one report into the ledger.
+func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *committed) {
+	current := l.Run(r.id)
+	if current == nil || current.Node != e.o.Node {
+		out.gone = append(out.gone, r.id) // the verdict that came first stands
+		return
+	}
+	switch {
+	case r.stage == stageEnded:
+		if s, ok := plan.Settle(l, r.id, plan.Report{Outcome: r.outcome, NewID: newID}, r.job); ok {
+			e.noteSettled(out, []plan.Settled{s})
+		}
+		out.gone = append(out.gone, r.id)
+	case r.stage == stageGivenUp:
+		out.changed = plan.HandBack(l, r.id, e.o.Node) || out.changed
+		out.gone = append(out.gone, r.id)
+	case r.abandon:
+		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
+			func(run.Run) config.Job { return r.job }, now, newID))
+		out.gone = append(out.gone, r.id)
+	case r.beat:
+		current.Beat++
+		current.State = run.StateRunning
+		if current.FiredAt.IsZero() {
+			current.FiredAt = r.run.FiredAt
+		}
+		out.changed = true
+	}
+}
+
+// release forgets the runs that are settled, now that this is in the ledger.
+func (e *Engine) release(out committed, reports []report) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range out.gone {
+		if h := e.held[id]; h != nil {
+			if h.cancel != nil {
+				h.cancel(errLost)
+			}
+			delete(e.held, id)
+		}
+	}
+	for _, r := range reports {
+		if r.beat {
+			e.lastBeat = time.Now()
+		}
+	}
+}
+
+// adopt takes up the runs that the ledger shows as this node's and that it does not hold: a swap
+// whose answer was lost has claimed them, so they were surely not sent. It also ends the attempts
+// that the ledger asks to cancel, or does not show any more.
+func (e *Engine) adopt(l *state.Ledger) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	open := make(map[string]bool, len(l.Runs))
+	for _, r := range l.Runs {
+		open[r.ID] = true
+		if r.Node != e.o.Node || !r.State.Claimed() {
+			continue
+		}
+		h := e.held[r.ID]
+		if h == nil {
+			h = &held{run: r}
+			if t := e.term; t != nil && t.number == r.Term {
+				h.job, h.lease = t.jobOf(r), t.lease
+			} else {
+				h.stage = stageGivenUp
+			}
+			e.held[r.ID] = h
+		}
+		if r.Cancel && h.cancel != nil {
+			h.cancel(errCanceled)
+		}
+	}
+	for id, h := range e.held {
+		if !open[id] && h.stage != stageEnded && h.cancel != nil {
+			h.cancel(errLost)
+		}
+	}
+}
+
+// send starts the attempts of the runs that were taken up.
+func (e *Engine) send(t *term, attempts *attempts) {
+	if t == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.held {
+		if h.stage == stageWaiting && !h.sending && h.lease == t.lease {
+			h.sending = true
+			attempts.start(h)
+		}
+	}
+}
+
+// giveUp makes sure that nothing starts any more that has not started: in memory first, for good.
+func (e *Engine) giveUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.held {
+		if h.stage == stageWaiting {
+			h.stage = stageGivenUp
+			if h.cancel != nil {
+				h.cancel(errGivenUp)
+			}
+		}
+	}
+}
+
+// mayStart is the last word before a request is written: it is answered under the lock under
+// which runs are given up, so that a run is either sent or given up, never both.
+func (e *Engine) mayStart(h *held) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h.stage == stageGivenUp {
+		return errGivenUp
+	}
+	if now := time.Now(); now.Round(0).Before(h.run.DueAt) {
+		return errors.New("the instant has not come: the clock was set back")
+	}
+	if err := h.lease.Check(); err != nil {
+		return err
+	}
+	h.stage = stageSent
+	return nil
+}
+
+// noteStarted records when the first byte left.
+func (e *Engine) noteStarted(h *held, at time.Time) {
+	at = at.Round(0).UTC().Truncate(time.Microsecond)
+	e.mu.Lock()
+	h.run.FiredAt = at
+	r := h.run
+	e.mu.Unlock()
+	e.logRun(slog.LevelDebug, "attempt started", r, slog.Time(logkey.ScheduledAt, r.ScheduledAt))
+	e.emit(RunStarted{Run: r, Lateness: at.Sub(r.DueAt)})
+}
+
+// end takes an attempt's outcome.
+func (e *Engine) end(h *held, o run.Outcome) {
+	o.EndedAt = o.EndedAt.Round(0).UTC().Truncate(time.Microsecond)
+	if !o.StartedAt.IsZero() {
+		o.StartedAt = o.StartedAt.Round(0).UTC().Truncate(time.Microsecond)
+	}
+	e.mu.Lock()
+	h.outcome = o
+	h.cancel = nil
+	switch {
+	case o.Refused && o.NotSent:
+		h.stage = stageGivenUp
+	case h.stage == stageGivenUp:
+	default:
+		h.stage = stageEnded
+	}
+	e.mu.Unlock()
+	e.poke()
+}
+
+// nextReport is when a heartbeat is due, zero where none is.
+func (e *Engine) nextReport() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.term != nil {
+		return time.Time{}
+	}
+	for _, h := range e.held {
+		if h.stage == stageSent {
+			return e.lastBeat.Add(e.o.NodeTimeout / 3).Round(0)
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// Enqueue asks for one run of a job, now, without waiting for it; any replica may be asked. Data,
+// a JSON object or nil, is laid over the job's own. The run waits for the running one under
+// serial; under skip it is refused with [ErrAlreadyRunning]. It does not shift the schedule.
+func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error) {
+	catalog, err := e.o.Catalog.Read(ctx)
+	if err != nil {
+		return run.Run{}, fmt.Errorf("read catalog: %w", err)
+	}
+	current, ok := plan.Compile(&state.Catalog{Jobs: map[string]*state.Job{job: catalog.Jobs[job]}}).Jobs[job].Current()
+	if !ok {
+		return run.Run{}, fmt.Errorf("%w: %q", ErrJobNotFound, job)
+	}
+	if _, err := config.MergeData(current.Config.Data, nil, data); err != nil {
+		return run.Run{}, err
+	}
+	id, now := newID(), wall()
+	key := run.Key{Job: job}
+	r := run.Run{
+		ID: id, Key: key, Occurrence: run.OccurrenceID(e.o.Namespace, e.o.App, key, now, id), Request: id,
+		Version: current.Number, Cause: run.CauseManual, State: run.StateQueued, Priority: manualPriority,
+		ScheduledAt: now, DueAt: now, Attempt: 1, DecidedAt: now, Data: data,
+	}
+	_, err = e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
+		if current.Config.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
+			return fmt.Errorf("%w: %q", ErrAlreadyRunning, job)
+		}
+		if l.Run(id) == nil {
+			l.Runs = append(l.Runs, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return run.Run{}, err
+	}
+	e.emit(ManualPlanned{Run: r})
+	e.watch.changed()
+	return r, nil
+}
+
+// manualPriority is that of a trigger which names none.
+const manualPriority = 5
+
+// Runs returns the newest runs, in flight and ended, newest instant first, at most limit; of one
+// job where job is not empty.
+func (e *Engine) Runs(ctx context.Context, job string, limit int) ([]run.Run, error) {
+	history, err := e.o.History.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	ledger, err := e.o.Ledger.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	seen := make(map[string]bool)
+	var out []run.Run
+	add := func(runs []run.Run) {
+		for _, r := range runs {
+			if (job == "" || r.Key.Job == job) && !seen[r.ID] {
+				seen[r.ID] = true
+				out = append(out, r)
+			}
+		}
+	}
+	add(ledger.Runs)
+	add(ledger.Finished)
+	for _, j := range history.Jobs {
+		if j != nil {
+			add(j.Runs)
+		}
+	}
+	slices.SortFunc(out, state.NewestFirst)
+	return out[:min(limit, len(out))], nil
+}

@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// Definitions is a catalog, compiled: what instants each trigger has and which version decides
+// them. It is immutable.
+type Definitions struct {
+	Revision int64
+	Jobs     map[string]*Job
+	Tracks   map[run.Key]*Track
+}
+
+// Job is one job with the versions that may still decide or finish something.
+type Job struct {
+	Name      string
+	FirstSeen time.Time
+	Versions  []Version // oldest first
+	// Err says why the newest version cannot be computed; its triggers stand still.
+	Err error
+}
+
+// Version is one definition of a job.
+type Version struct {
+	Number  int
+	From    time.Time // decides the instants from here on
+	Removed bool
+	Config  config.Job
+}
+
+// Current returns the newest version, and whether the job is still defined.
+func (j *Job) Current() (Version, bool) {
+	if j == nil || len(j.Versions) == 0 {
+		return Version{}, false
+	}
+	v := j.Versions[len(j.Versions)-1]
+	return v, !v.Removed
+}
+
+// Version returns the definition of a job that a run was decided by, or the newest one that
+// there is where that version is no longer kept.
+func (d *Definitions) Version(job string, number int) (config.Job, bool) {
+	j := d.Jobs[job]
+	if j == nil {
+		return config.Job{}, false
+	}
+	best, found := config.Job{}, false
+	for _, v := range j.Versions {
+		if v.Removed {
+			continue
+		}
+		best, found = v.Config, true
+		if v.Number == number {
+			break
+		}
+	}
+	return best, found
+}
+
+// Names returns the names of the jobs that are defined now, sorted.
+func (d *Definitions) Names() []string {
+	names := make([]string, 0, len(d.Jobs))
+	for name, j := range d.Jobs {
+		if _, ok := j.Current(); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Compile makes a catalog computable. A version that cannot be compiled marks its job with an
+// error and never stops the others.
+func Compile(c *state.Catalog) *Definitions {
+	d := &Definitions{Revision: c.Revision, Jobs: make(map[string]*Job, len(c.Jobs)), Tracks: make(map[run.Key]*Track)}
+	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
+		record := c.Jobs[name]
+		if record == nil {
+			continue
+		}
+		j := &Job{Name: name, FirstSeen: record.FirstSeen}
+		d.Jobs[name] = j
+		for i, v := range record.Versions {
+			var until time.Time
+			if i+1 < len(record.Versions) {
+				until = record.Versions[i+1].EffectiveAt
+			}
+			if err := d.add(j, v, until); err != nil && i == len(record.Versions)-1 {
+				j.Err = fmt.Errorf("version %d: %w", v.Number, err)
+			}
+		}
+	}
+	return d
+}
+
+// add compiles one version of a job into segments of its tracks.
+func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
+	version := Version{Number: v.Number, From: v.EffectiveAt, Removed: v.Removed()}
+	if version.Removed {
+		j.Versions = append(j.Versions, version)
+		return nil
+	}
+	if err := json.Unmarshal(v.Definition, &version.Config); err != nil {
+		return err
+	}
+	j.Versions = append(j.Versions, version)
+	for i := range version.Config.Triggers {
+		t := &version.Config.Triggers[i]
+		if t.Schedule.Kind == schedule.KindManual {
+			continue
+		}
+		key := run.Key{Job: j.Name, Trigger: t.Name}
+		track := d.Tracks[key]
+		if track == nil {
+			track = &Track{Key: key}
+			d.Tracks[key] = track
+		}
+		timeline, err := t.Schedule.Compile(schedule.Env{
+			Key: key.String(), FirstSeen: v.Bases[t.Name], Calendars: version.Config.Calendars,
+		})
+		if err != nil {
+			return fmt.Errorf("trigger %s: %w", t.Name, err)
+		}
+		s := segment{
+			version: v.Number, from: v.EffectiveAt, until: until, since: v.Number,
+			job: &version.Config, trigger: t, timeline: timeline,
+		}
+		if n := len(track.segments); n > 0 {
+			last := &track.segments[n-1]
+			if last.until.Equal(v.EffectiveAt) && last.trigger.Schedule.String() == t.Schedule.String() {
+				s.since = last.since
+			}
+		}
+		track.segments = append(track.segments, s)
+	}
+	return nil
+}
+
+// TracksOf returns the tracks of the triggers that a job has now, in the order of the document.
+func (d *Definitions) TracksOf(job string) []*Track {
+	current, ok := d.Jobs[job].Current()
+	if !ok {
+		return nil
+	}
+	var tracks []*Track
+	for i := range current.Config.Triggers {
+		if t := d.Tracks[run.Key{Job: job, Trigger: current.Config.Triggers[i].Name}]; t != nil {
+			tracks = append(tracks, t)
+		}
+	}
+	return tracks
+}

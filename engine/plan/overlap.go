@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// overlapAnswer is what the overlap policy says about an instant that is due.
+type overlapAnswer int
+
+const (
+	overlapFree    overlapAnswer = iota // it may be decided
+	overlapBlocked                      // it stays due until the occurrence before it has ended
+	overlapSkipped                      // it is passed over, and not caught up later
+)
+
+// overlap judges an instant by what the job has unfinished: an occurrence counts until its last
+// attempt has ended, the waiting time before retries included, and manual runs count as well.
+func (p *planner) overlap(key run.Key, s *segment, at time.Time) overlapAnswer {
+	unfinished := p.l.Unfinished(key.Job)
+	if unfinished == 0 {
+		return overlapFree
+	}
+	switch s.job.Overlap {
+	case config.OverlapSerial:
+		return overlapBlocked
+	case config.OverlapSkip:
+		if at.After(p.in.Now) { // not ahead of time: the run may end before the instant
+			p.res.Next = earlier(p.res.Next, at)
+			return overlapBlocked
+		}
+		return overlapSkipped
+	case config.OverlapParallel:
+		if s.job.MaxParallel > 0 && unfinished >= s.job.MaxParallel {
+			return overlapBlocked
+		}
+		return overlapFree
+	case config.OverlapReplace:
+		// Not ahead of time: the running one keeps its time until the instant itself.
+		if !at.After(p.in.Now) {
+			p.cancel(key.Job)
+		} else {
+			p.res.Next = earlier(p.res.Next, at)
+		}
+		return overlapBlocked
+	}
+	return overlapBlocked
+}
+
+// cancel asks for the end of a job's scheduled runs in flight, and ends those that wait for a
+// slot at once. Due one-shots (retries, manual runs) are never replaced.
+func (p *planner) cancel(job string) {
+	for i := range p.l.Runs {
+		r := &p.l.Runs[i]
+		if r.Key.Job != job || r.Cancel || r.Cause == run.CauseManual {
+			continue
+		}
+		switch {
+		case r.State.Claimed():
+			r.Cancel = true
+			p.res.Changed = true
+		case r.State == run.StateQueued && r.Cause == run.CauseSchedule:
+			r.Cancel = true
+			p.res.Changed = true
+		}
+	}
+	for _, r := range waitingCanceled(p.l.Runs, job) {
+		Settle(p.l, r.ID, Report{Outcome: run.Outcome{
+			State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true,
+			Message: "replaced by a newer occurrence before it started", EndedAt: p.in.Now,
+		}}, config.Job{})
+	}
+}
+
+func waitingCanceled(runs []run.Run, job string) []run.Run {
+	var out []run.Run
+	for _, r := range runs {
+		if r.Key.Job == job && r.Cancel && r.State == run.StateQueued {
+			out = append(out, r)
+		}
+	}
+	return out
+}

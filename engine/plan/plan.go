@@ -1,0 +1,279 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// maxPerTurn bounds the occurrences that one trigger gets in one turn; the rest follow in the
+// next ones.
+const maxPerTurn = 200
+
+// Input is all that a turn of planning depends on besides the ledger.
+type Input struct {
+	Namespace, App string
+	Node           string // who plans, and sends
+	Term           int64
+	// Now is the wall clock, in UTC; Horizon, not before Now, is how far ahead decisions are
+	// committed: an instant up to it is decided now and sent when it comes.
+	Now, Horizon time.Time
+	// MaxRuns is how many runs this node may hold at once.
+	MaxRuns     int
+	NewID       func() string
+	Definitions *Definitions
+	Index       *Index
+}
+
+// Result is what a turn decided, beside the changed ledger.
+type Result struct {
+	// Changed: the ledger differs from what it was and has to be committed.
+	Changed bool
+	// Claimed are the runs given to this node by this turn, to be sent at their DueAt.
+	Claimed []run.Run
+	// Missed are instants that got no run of their own.
+	Missed []run.Skip
+	// Moves are for the index, once this is committed.
+	Moves []Move
+	// Next is the earliest moment at which something will be due; zero: nothing known.
+	Next time.Time
+}
+
+// Plan decides everything that is due up to in.Horizon and changes l, which must be a private
+// copy, accordingly. The caller commits l, then acts on the result; if the commit fails the
+// result is void.
+func Plan(in Input, l *state.Ledger) Result {
+	p := planner{in: in, l: l}
+	if l.CatalogRevision != in.Definitions.Revision {
+		l.CatalogRevision = in.Definitions.Revision
+		p.res.Changed = true
+	}
+	keys, next := in.Index.until(in.Horizon)
+	p.res.Next = next
+	for key := range l.Triggers {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, run.Key.Compare)
+	for _, key := range slices.Compact(keys) {
+		p.decide(key)
+	}
+	if p.decided {
+		// Only a turn that decided something moves the watermark: an idle leader writes nothing.
+		if w := in.Horizon.Add(tick).Truncate(tick); w.After(l.Watermark) {
+			l.Watermark = w
+		}
+	}
+	p.assign()
+	return p.res
+}
+
+// planner is one turn.
+type planner struct {
+	in      Input
+	l       *state.Ledger
+	res     Result
+	decided bool
+}
+
+// decide works off the undecided instants of one trigger up to the horizon.
+func (p *planner) decide(key run.Key) {
+	track := p.in.Definitions.Tracks[key]
+	before := p.l.Triggers[key]
+	if track == nil || p.in.Definitions.left(key.Job, p.in.Now) {
+		// A job that left the document stops: what it had not decided is not decided any more.
+		p.remember(key, state.Trigger{})
+		p.res.Moves = append(p.res.Moves, Move{Key: key})
+		return
+	}
+	remembered := before
+	if remembered.AwaitsEnd && !p.unfinished(key) {
+		// Its run is gone without a trace: no trigger may stand still for ever (R107).
+		remembered.AwaitsEnd, remembered.LastEnd = false, p.in.Now
+	}
+	cursor := from(remembered, p.l.Watermark)
+	var at time.Time
+	var ok bool
+	blocked := false
+	for range maxPerTurn {
+		var s *segment
+		at, s, ok = track.first(cursor, remembered)
+		if !ok || at.After(p.in.Horizon) {
+			break
+		}
+		var done time.Time
+		done, blocked = p.step(key, s, at, &remembered)
+		if blocked {
+			break
+		}
+		cursor = done
+		p.decided = true
+	}
+	if ok && !at.After(p.in.Horizon) { // blocked, paused, or more than one turn decides
+		remembered.Cursor = at
+		at = time.Time{}
+		if !blocked {
+			p.res.Next = earlier(p.res.Next, p.in.Now)
+		}
+	} else {
+		remembered.Cursor = time.Time{}
+	}
+	if !ok {
+		at = time.Time{}
+	}
+	p.remember(key, remembered)
+	p.res.Moves = append(p.res.Moves, Move{key, at})
+	if !at.IsZero() {
+		p.res.Next = earlier(p.res.Next, at)
+	}
+}
+
+// step decides the first undecided instant of a segment, alone or with those behind it, and
+// returns up to where instants are decided now; or says that it has to stay due.
+func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
+	if p.in.Definitions.paused(key.Job) {
+		return time.Time{}, true
+	}
+	// Everything due by now may be passed over or coalesced; what is only due by the horizon
+	// is decided instant by instant.
+	end := s.cut(p.in.Now.Add(tick))
+	misfire := s.trigger.Misfire
+	if misfire.Window > 0 && p.in.Now.Sub(at) > misfire.Window {
+		return p.skip(key, s, at, s.cut(p.in.Now.Add(-misfire.Window)), run.ReasonWindow, remembered), false
+	}
+	switch p.overlap(key, s, at) {
+	case overlapBlocked:
+		return time.Time{}, true
+	case overlapSkipped:
+		return p.skip(key, s, at, end, run.ReasonOverlap, remembered), false
+	case overlapFree:
+	}
+	if p.in.Now.Sub(at) > misfire.Grace {
+		switch misfire.Policy {
+		case config.MisfireRunOnce:
+			return p.fire(key, s, at, end, remembered), false
+		case config.MisfireSkip:
+			return p.skip(key, s, at, s.cut(p.in.Now.Add(-misfire.Grace)), run.ReasonMisfire, remembered), false
+		case config.MisfireCatchUp:
+			if remembered.NextCatchUp.After(p.in.Now) {
+				p.res.Next = earlier(p.res.Next, remembered.NextCatchUp)
+				return time.Time{}, true
+			}
+			remembered.NextCatchUp = p.in.Now.Add(time.Second / time.Duration(max(misfire.Limit, 1)))
+		}
+	}
+	return p.fire(key, s, at, at.Add(tick), remembered), false
+}
+
+// fire enqueues one run for the instants in [at, end) and returns end, or the end of a fixed delay.
+func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *state.Trigger) time.Time {
+	n := s.count(at, end)
+	id := run.OccurrenceID(p.in.Namespace, p.in.App, key, at, "")
+	r := run.Run{
+		ID: p.in.NewID(), Occurrence: id, Key: key, Version: s.version, Cause: run.CauseSchedule,
+		State: run.StateQueued, Priority: s.trigger.Priority,
+		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), DueAt: at.Add(s.timeline.Jitter(id)),
+		Attempt: 1, DecidedAt: p.in.Now,
+	}
+	if n > 1 {
+		r.Coalesced = n
+		p.res.Missed = append(p.res.Missed, run.Skip{
+			Occurrence: id, Key: key, Version: s.version, Reason: run.ReasonMisfire,
+			ScheduledAt: at, CoveredUntil: r.CoveredUntil, Count: n - 1, DecidedAt: p.in.Now,
+		})
+	}
+	p.l.Runs = append(p.l.Runs, r)
+	p.count(s, remembered, 1)
+	if s.trigger.Schedule.Kind == schedule.KindEvery {
+		remembered.AwaitsEnd = true
+	}
+	p.res.Changed = true
+	return end
+}
+
+// skip records that the instants in [at, end) get no run, and returns end. The range holds at
+// least the instant at.
+func (p *planner) skip(key run.Key, s *segment, at, end time.Time, reason run.Reason, remembered *state.Trigger) time.Time {
+	if !end.After(at) {
+		end = at.Add(tick)
+	}
+	skip := run.Skip{
+		Occurrence: run.OccurrenceID(p.in.Namespace, p.in.App, key, at, ""),
+		Key:        key, Version: s.version, Reason: reason,
+		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), Count: s.count(at, end), DecidedAt: p.in.Now,
+	}
+	p.l.Skipped = append(p.l.Skipped, skip)
+	p.res.Missed = append(p.res.Missed, skip)
+	if s.trigger.Schedule.Kind == schedule.KindEvery {
+		remembered.LastEnd = p.in.Now // the delay starts again
+	}
+	p.res.Changed = true
+	return end
+}
+
+// count counts the fired occurrences of a limited trigger.
+func (p *planner) count(s *segment, remembered *state.Trigger, n int) {
+	if s.trigger.Schedule.Count == 0 {
+		return
+	}
+	if remembered.FiredSince != s.since {
+		remembered.FiredSince, remembered.Fired = s.since, 0
+	}
+	remembered.Fired += n
+}
+
+// remember stores what the ledger has to know of a trigger, if that is something new.
+func (p *planner) remember(key run.Key, t state.Trigger) {
+	if !t.Lags() && !t.NextCatchUp.After(p.in.Now) {
+		t.NextCatchUp = time.Time{}
+	}
+	if p.l.Triggers[key] == t {
+		return
+	}
+	p.l.SetTrigger(key, t)
+	p.res.Changed = true
+	// The cursor of a trigger that lags is only right beside a watermark that has passed it.
+	p.decided = true
+}
+
+// unfinished reports whether an occurrence of this very trigger has not ended.
+func (p *planner) unfinished(key run.Key) bool {
+	return slices.ContainsFunc(p.l.Runs, func(r run.Run) bool { return r.Key == key })
+}
+
+// left reports whether the job is not defined any more at now.
+func (d *Definitions) left(job string, now time.Time) bool {
+	j := d.Jobs[job]
+	if j == nil {
+		return true
+	}
+	v, ok := j.Current()
+	return !ok && !now.Before(v.From)
+}
+
+// paused reports whether the job stands still by its definition.
+func (d *Definitions) paused(job string) bool {
+	j := d.Jobs[job]
+	if j == nil {
+		return false
+	}
+	if j.Err != nil {
+		return true // it cannot be computed: its instants stay undecided until it can be again
+	}
+	v, ok := j.Current()
+	return ok && v.Config.Paused
+}
+
+// Clone returns a copy of the ledger that shares nothing that planning changes.
+func Clone(l *state.Ledger) *state.Ledger {
+	c := *l
+	c.Triggers = maps.Clone(l.Triggers)
+	c.Runs = slices.Clone(l.Runs)
+	c.Finished = slices.Clone(l.Finished)
+	c.Skipped = slices.Clone(l.Skipped)
+	return &c
+}

@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// maxMessage bounds what is kept of an answer or an error.
+const maxMessage = 1024
+
+// Report is what a node says of a run that it held.
+type Report struct {
+	Outcome run.Outcome
+	// NewID names the retry, if there is one.
+	NewID func() string
+}
+
+// Settled is what became of a run that ended.
+type Settled struct {
+	Run   run.Run // as it ended
+	Retry run.Run // the further attempt, where ID is not empty
+}
+
+// Final reports whether the occurrence has ended with this run.
+func (s Settled) Final() bool { return s.Retry.ID == "" }
+
+// Settle records the outcome of a claimed run and enqueues the retry that it calls for: a failure
+// and its retry are one swap. It reports false, and changes nothing, where the ledger does not
+// hold the run as open any more: the verdict that came first stands.
+func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled, bool) {
+	open := l.Run(id)
+	if open == nil || open.State == run.StateNeedsReview {
+		return Settled{}, false
+	}
+	r := *open
+	o := report.Outcome
+	r.State, r.Code, r.Status, r.Unknown = o.State, o.Code, o.Status, o.Unknown
+	r.Message = Clip(o.Message)
+	r.EndedAt = o.EndedAt
+	if !o.StartedAt.IsZero() {
+		r.FiredAt = o.StartedAt
+		if r.FirstStartedAt.IsZero() {
+			r.FirstStartedAt = o.StartedAt
+		}
+	}
+	out := Settled{Run: r}
+	if again, ok := retryOf(&out.Run, o, job, report.NewID); ok {
+		out.Retry = again
+	}
+	end(l, out.Run, out.Retry)
+	return out, true
+}
+
+// end moves a run out of the open ones, adds the attempt that follows it if there is one, and
+// lets a fixed delay begin where there is none.
+func end(l *state.Ledger, ended, again run.Run) {
+	l.Remove(ended.ID)
+	ended.Data = nil
+	l.Finished = append(l.Finished, ended)
+	if again.ID != "" {
+		l.Runs = append(l.Runs, again)
+		return
+	}
+	if t, ok := l.Triggers[ended.Key]; ok && t.AwaitsEnd && !slices.ContainsFunc(l.Runs, func(r run.Run) bool { return r.Occurrence == ended.Occurrence }) {
+		t.AwaitsEnd, t.LastEnd = false, ended.EndedAt
+		l.SetTrigger(ended.Key, t)
+	}
+}
+
+// HandBack gives up a claim that was not used: the run waits again, with its ID and its attempt,
+// for a node that may send it. It reports false where the node does not have the claim any more.
+func HandBack(l *state.Ledger, id, node string) bool {
+	r := l.Run(id)
+	if r == nil || r.Node != node || r.State != run.StatePending {
+		return false
+	}
+	r.State, r.Node, r.Term, r.Beat = run.StateQueued, "", 0, 0
+	return true
+}
+
+// retryOf returns the further attempt that a failed one calls for. A deadline that leaves no
+// time for it ends the occurrence as timed out, which it notes in ended.
+func retryOf(ended *run.Run, o run.Outcome, job config.Job, newID func() string) (run.Run, bool) {
+	if o.State != run.StateFailed || !o.Retryable || ended.Retries >= job.Retry.MaxRetries {
+		return run.Run{}, false
+	}
+	if o.Unknown && job.Retry.NoUnknown {
+		return run.Run{}, false
+	}
+	due := o.EndedAt.Add(RetryDelay(job.Retry, ended.Retries+1, o.RetryAfter, ended.ID)).Round(0).UTC().Truncate(tick)
+	if job.Deadline > 0 && !ended.FirstStartedAt.IsZero() && due.After(ended.FirstStartedAt.Add(job.Deadline)) {
+		ended.Code = run.CodeTimeout
+		ended.Message = Clip(fmt.Sprintf("deadline of %s leaves no time for another attempt; the last one: %s", job.Deadline, ended.Message))
+		return run.Run{}, false
+	}
+	return another(*ended, run.CauseRetry, due, newID()), true
+}
+
+// another is the next attempt of an occurrence: the same in all that the app may compare, with
+// the next attempt number.
+func another(ended run.Run, cause run.Cause, due time.Time, id string) run.Run {
+	again := run.Run{
+		ID: id, Occurrence: ended.Occurrence, Key: ended.Key, Version: ended.Version, Cause: cause,
+		State: run.StateQueued, Priority: ended.Priority,
+		ScheduledAt: ended.ScheduledAt, CoveredUntil: ended.CoveredUntil, Coalesced: ended.Coalesced,
+		DueAt: due, Attempt: ended.Attempt + 1, RetryOf: ended.RetryOf, FirstStartedAt: ended.FirstStartedAt,
+		Retries: ended.Retries, Recovered: ended.Recovered,
+		DecidedAt: ended.EndedAt, Data: ended.Data, Request: ended.Request, OriginalOf: ended.OriginalOf,
+	}
+	if again.RetryOf == "" {
+		again.RetryOf = ended.ID
+	}
+	switch cause {
+	case run.CauseRetry:
+		again.Retries++
+	case run.CauseRecovery:
+		again.Recovered = true
+	case run.CauseSchedule, run.CauseManual, run.CauseBackfill, run.CauseRerun:
+	}
+	return again
+}
+
+// Clip cuts a message to the length that is kept, at a rune's border.
+func Clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	cut := maxMessage
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut]
+}

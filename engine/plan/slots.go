@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// assign gives slots to what waits: larger priority first, then the earlier instant, then the
+// name. What finds no slot stays Queued; waiting for a slot is no misfire.
+func (p *planner) assign() {
+	free := p.in.MaxRuns - p.l.Claimed(p.in.Node)
+	var waiting []int
+	busy := make(map[string]int)
+	for i := range p.l.Runs {
+		r := &p.l.Runs[i]
+		switch {
+		case r.State.Claimed():
+			busy[r.Key.Job]++
+		case r.State != run.StateQueued:
+		case r.DueAt.After(p.in.Horizon):
+			p.res.Next = earlier(p.res.Next, r.DueAt)
+		default:
+			waiting = append(waiting, i)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b int) int {
+		x, y := &p.l.Runs[a], &p.l.Runs[b]
+		return cmp.Or(cmp.Compare(y.Priority, x.Priority), x.ScheduledAt.Compare(y.ScheduledAt),
+			x.Key.Compare(y.Key), cmp.Compare(x.Attempt, y.Attempt), cmp.Compare(x.ID, y.ID))
+	})
+	for _, i := range waiting {
+		r := &p.l.Runs[i]
+		if free <= 0 {
+			return
+		}
+		if !p.mayRunBeside(r, busy[r.Key.Job]) {
+			continue
+		}
+		r.State, r.Node, r.Term = run.StatePending, p.in.Node, p.in.Term
+		busy[r.Key.Job]++
+		free--
+		p.res.Claimed = append(p.res.Claimed, *r)
+		p.res.Changed = true
+	}
+}
+
+// mayRunBeside reports whether a run may start while that many of its job are in flight. A due
+// one-shot waits for the running run under every policy but parallel.
+func (p *planner) mayRunBeside(r *run.Run, inFlight int) bool {
+	if inFlight == 0 {
+		return true
+	}
+	job, ok := p.in.Definitions.Version(r.Key.Job, r.Version)
+	return ok && job.Overlap == config.OverlapParallel && (job.MaxParallel == 0 || inFlight < job.MaxParallel)
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// Document is one of the documents that the replicas share, changed only by compare-and-swap.
+// It is safe for concurrent use.
+type Document[T any] interface {
+	// Read returns what is stored; the caller owns the value.
+	Read(ctx context.Context) (*T, error)
+	// Swap lets change alter the freshly read value and stores it; change is called again after
+	// each conflict, so its result must depend on nothing but the value. [ErrNoChange] from it
+	// leaves the document as it is. A nil error means that the change is stored.
+	Swap(ctx context.Context, change func(*T) error) (*T, error)
+	// Watch calls changed after the document may have changed, until ctx ends.
+	Watch(ctx context.Context, changed func()) error
+	// Size is the size of the document in bytes when it was last read or written.
+	Size() int
+}
+
+// The documents.
+type (
+	Ledger  = Document[state.Ledger]
+	Catalog = Document[state.Catalog]
+	History = Document[state.History]
+)
+
+// Invoker delivers one attempt to the app and says how it ended. It asks a.MayStart immediately
+// before the first byte of the request is written, and returns soon after ctx ends.
+type Invoker interface {
+	Invoke(ctx context.Context, a run.Attempt) run.Outcome
+}
+
+// Lease is the leadership that the election granted, for one term.
+type Lease interface {
+	// Check returns nil while the holder surely leads. It is cheap: it is asked before every send.
+	Check() error
+	// AnnotatedTerm is the fencing term that the Lease named when it was won.
+	AnnotatedTerm() int64
+	// SetTerm tells the Lease which fencing term the ledger gave.
+	SetTerm(term int64)
+	// Resign gives the leadership back because of reason. It returns at once.
+	Resign(reason error)
+}
+
+// The errors of this package that callers compare.
+var (
+	// ErrNoChange tells a [Document] that a change has nothing to write.
+	ErrNoChange = errors.New("nothing to change")
+	// ErrTermOver says that the ledger names a newer term: somebody else leads.
+	ErrTermOver = errors.New("a newer leader has taken over")
+	// ErrLedgerFailing says that the ledger could not be written for a whole lease duration.
+	ErrLedgerFailing = errors.New("the ledger could not be written for a lease duration")
+	// ErrJobNotFound says that there is no job of that name.
+	ErrJobNotFound = errors.New("no such job")
+	// ErrAlreadyRunning says that the job runs and its overlap policy forbids another run.
+	ErrAlreadyRunning = errors.New("the job is already running")
+	// ErrDraining says that this sidecar is on its way out.
+	ErrDraining = errors.New("this sidecar is shutting down")
+)

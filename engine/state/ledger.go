@@ -1,0 +1,95 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// Ledger is the hot document: it follows what is in flight, not how many jobs are defined.
+type Ledger struct {
+	// Term numbers the current leadership and only grows; Holder is the node that leads.
+	Term   int64  `json:"term"`
+	Holder string `json:"holder,omitempty"`
+	// CatalogRevision is the revision of the catalog that decisions are made by.
+	CatalogRevision int64 `json:"catalogRevision,omitempty"`
+	// Watermark: every instant before it is decided, except those of the triggers in Triggers.
+	Watermark time.Time `json:"watermark,omitzero"`
+	// Triggers are the exceptions: a trigger that is not listed follows the watermark.
+	Triggers map[run.Key]Trigger `json:"triggers,omitempty"`
+	// Runs are those that have not ended, in the order in which they were decided.
+	Runs []run.Run `json:"runs,omitempty"`
+	// Finished and Skipped wait to be written to the history.
+	Finished []run.Run  `json:"finished,omitempty"`
+	Skipped  []run.Skip `json:"skipped,omitempty"`
+}
+
+// Trigger is what the ledger has to remember of one trigger beyond the watermark.
+type Trigger struct {
+	// Cursor: the instants before it are decided. Zero: the watermark tells.
+	Cursor time.Time `json:"cursor,omitzero"`
+	// AwaitsEnd: a fixed-delay trigger has fired and its next instant counts from the end.
+	AwaitsEnd bool `json:"awaitsEnd,omitempty"`
+	// LastEnd is when the latest occurrence of a fixed-delay trigger ended.
+	LastEnd time.Time `json:"lastEnd,omitzero"`
+	// Fired counts the occurrences of a limited trigger since version FiredSince.
+	Fired      int `json:"fired,omitempty"`
+	FiredSince int `json:"firedSince,omitempty"`
+	// NextCatchUp is when the catch-up rate allows the next run.
+	NextCatchUp time.Time `json:"nextCatchUp,omitzero"`
+}
+
+// Lags reports whether instants of the trigger before the watermark may be undecided.
+func (t Trigger) Lags() bool { return !t.Cursor.IsZero() }
+
+// Idle reports whether nothing needs to be remembered.
+func (t Trigger) Idle() bool { return t == Trigger{} }
+
+// Run returns the open run with this ID, or nil. The pointer is into l.Runs.
+func (l *Ledger) Run(id string) *run.Run {
+	if i := slices.IndexFunc(l.Runs, func(r run.Run) bool { return r.ID == id }); i >= 0 {
+		return &l.Runs[i]
+	}
+	return nil
+}
+
+// Remove takes the open run with this ID out of the ledger.
+func (l *Ledger) Remove(id string) {
+	l.Runs = slices.DeleteFunc(l.Runs, func(r run.Run) bool { return r.ID == id })
+}
+
+// Unfinished counts the occurrences of a job that have not ended: runs in flight and those
+// that wait, retries included.
+func (l *Ledger) Unfinished(job string) int {
+	n := 0
+	for i := range l.Runs {
+		if l.Runs[i].Key.Job == job {
+			n++
+		}
+	}
+	return n
+}
+
+// Claimed counts the runs that were given to a node.
+func (l *Ledger) Claimed(node string) int {
+	n := 0
+	for i := range l.Runs {
+		if l.Runs[i].Node == node && l.Runs[i].State.Claimed() {
+			n++
+		}
+	}
+	return n
+}
+
+// SetTrigger stores what has to be remembered of a trigger, or forgets it where that is nothing.
+func (l *Ledger) SetTrigger(key run.Key, t Trigger) {
+	if t.Idle() {
+		delete(l.Triggers, key)
+		return
+	}
+	if l.Triggers == nil {
+		l.Triggers = make(map[run.Key]Trigger)
+	}
+	l.Triggers[key] = t
+}

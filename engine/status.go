@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"time"
+)
+
+// Status returns what this node knows now. The jobs are the leader's to tell.
+func (e *Engine) Status() Status {
+	v := e.view.Load()
+	s := Status{
+		Node: e.o.Node, Leading: v.leading, Term: v.term,
+		LastTurn: time.Unix(0, e.lastTurn.Load()), LedgerBytes: e.o.Ledger.Size(),
+	}
+	e.mu.Lock()
+	for _, h := range e.held {
+		if h.stage == stageSent {
+			s.InFlight++
+		}
+	}
+	e.mu.Unlock()
+	if !v.leading {
+		return s
+	}
+	now := wall()
+	for _, name := range v.definitions.Names() {
+		s.Jobs = append(s.Jobs, v.job(name, now))
+	}
+	return s
+}
+
+// job describes one job at now.
+func (v *view) job(name string, now time.Time) JobStatus {
+	j := v.definitions.Jobs[name]
+	current, _ := j.Current()
+	s := JobStatus{
+		Job: current.Config, Paused: current.Config.Paused, FirstSeen: j.FirstSeen,
+		InFlight: v.ledger.Unfinished(name), LastSuccess: v.lastSuccess[name],
+	}
+	if j.Err != nil {
+		s.Error = j.Err.Error()
+	}
+	for _, track := range v.definitions.TracksOf(name) {
+		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {
+			s.DueSince = earliest(s.DueSince, at)
+		}
+		if at, ok := track.Next(v.ledger, now); ok {
+			s.Next = earliest(s.Next, at)
+		}
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// handBackTimeout bounds how long leaving waits until unsent runs are handed back.
+const handBackTimeout = 2 * time.Second
+
+// term is one leadership of this node.
+type term struct {
+	ctx   context.Context //nolint:containedctx // the term is this context's life
+	lease Lease
+	done  chan struct{} // closed once the loop has handed back what was not sent
+
+	// Of the loop's goroutine alone:
+	number      int64 // 0 until the ledger has accepted the takeover
+	catalog     *state.Catalog
+	definitions *plan.Definitions
+	index       *plan.Index
+	silence     silence
+	sequence    int       // of the desired jobs that are in the catalog
+	failing     time.Time // since when swaps fail; zero: they do not
+	announce    bool      // the jobs in force changed and nobody was told yet
+}
+
+// Lead plans for as long as ctx lasts and the lease is valid. It returns when this node starts
+// nothing any more and has handed back the runs that it had committed and not sent, or could not
+// within two seconds. The elector calls it for each term that it won.
+func (e *Engine) Lead(ctx context.Context, lease Lease) error {
+	t := &term{ctx: ctx, lease: lease, done: make(chan struct{})}
+	e.mu.Lock()
+	e.term = t
+	e.mu.Unlock()
+	e.poke()
+	<-ctx.Done()
+	e.giveUp() // in memory first, for good
+	e.poke()
+	timeout := time.NewTimer(handBackTimeout)
+	defer timeout.Stop()
+	select {
+	case <-t.done:
+	case <-timeout.C:
+		e.log.Warn("handing back unsent runs took too long, they will be handed back later")
+	}
+	return context.Cause(ctx)
+}
+
+// takeOver makes this node the leader in the ledger: the swap that gives it a term, which fences
+// every leader before it.
+func (e *Engine) takeOver(ctx context.Context, t *term) error {
+	catalog, err := e.o.Catalog.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read catalog: %w", err)
+	}
+	history, err := e.o.History.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	now := wall()
+	var before, cut time.Time
+	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
+		if err := t.lease.Check(); err != nil {
+			return err
+		}
+		before, cut = l.Watermark, time.Time{}
+		l.Term = max(l.Term, catalog.Term, t.lease.AnnotatedTerm(), e.o.TermFloor-1) + 1
+		l.Holder = e.o.Node
+		if limit := now.Add(e.o.MaxClockSkew); l.Watermark.IsZero() || l.Watermark.After(limit) {
+			if !l.Watermark.IsZero() {
+				cut = l.Watermark
+			}
+			l.Watermark = now
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("take over in the ledger: %w", err)
+	}
+	if before.IsZero() && (catalog.Term > 0 || t.lease.AnnotatedTerm() > 0) {
+		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
+	}
+	if !cut.IsZero() {
+		e.log.Error("the ledger's watermark lay in the future and was cut to now", slog.Time("watermark", cut))
+	}
+	t.number = ledger.Term
+	t.catalog = catalog
+	t.silence = newSilence()
+	t.lease.SetTerm(t.number)
+	e.publish(func(v *view) {
+		v.ledger, v.leading, v.term = ledger, true, t.number
+		v.lastSuccess = lastSuccesses(history)
+	})
+	e.define(t, catalog, ledger)
+	e.adopt(ledger)
+	e.log.Info("took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
+	e.emit(TermBegan{Term: t.number})
+	return nil
+}
+
+// endTerm hands back what was committed and not sent, and ends the term for the loop. It reports
+// false where the hand-back failed and has to be tried again.
+func (e *Engine) endTerm(t *term) {
+	e.mu.Lock()
+	if e.term == t {
+		e.term = nil
+	}
+	e.mu.Unlock()
+	e.publish(func(v *view) { v.leading = false })
+	if t.number > 0 {
+		var reason error
+		if cause := context.Cause(t.ctx); !errors.Is(cause, context.Canceled) {
+			reason = cause
+		}
+		e.log.Info("stopped planning", slog.Int64(logkey.Term, t.number), slog.Any(logkey.Reason, context.Cause(t.ctx)))
+		e.emit(TermEnded{Term: t.number, Err: reason})
+	}
+	close(t.done)
+}
+
+// closeTerm ends the term when the loop ends.
+func (e *Engine) closeTerm(cause error) {
+	if t := e.currentTerm(); t != nil {
+		t.lease.Resign(cause)
+		e.endTerm(t)
+	}
+}
+
+// publish replaces the view by a changed copy. Only the loop's goroutine calls it.
+func (e *Engine) publish(change func(*view)) {
+	v := *e.view.Load()
+	change(&v)
+	e.view.Store(&v)
+}
+
+func lastSuccesses(h *state.History) map[string]time.Time {
+	m := make(map[string]time.Time, len(h.Jobs))
+	for name, j := range h.Jobs {
+		if j != nil && !j.LastSuccess.IsZero() {
+			m[name] = j.LastSuccess
+		}
+	}
+	return m
+}

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/plan"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+)
+
+// turn is one round of the loop: gather, decide, commit, act. It returns when the next one is
+// due, zero where only an event can make it so.
+func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
+	t := e.currentTerm()
+	if t != nil && t.ctx.Err() != nil {
+		e.giveUp()
+		if _, err := e.commit(ctx, nil, attempts); err != nil {
+			e.log.Warn("unsent runs could not be handed back yet", logkey.Err(err))
+		}
+		e.endTerm(t)
+		t = nil
+	}
+	next, err := e.lead(ctx, t, attempts)
+	if err != nil {
+		return e.failed(t, err)
+	}
+	e.backoff.succeed()
+	if t != nil {
+		t.failing = time.Time{}
+	}
+	return next
+}
+
+// lead takes over if need be, brings new definitions into force, and commits.
+func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Time, error) {
+	if t == nil {
+		return e.commit(ctx, nil, attempts)
+	}
+	// What is decided ends with the term, reports do not: they are sent again in a later turn.
+	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	if t.number == 0 {
+		if err := e.takeOver(ctx, t); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if err := e.syncDefinitions(ctx, t); err != nil {
+		return time.Time{}, err
+	}
+	if err := e.listen(ctx, t); err != nil {
+		return time.Time{}, err
+	}
+	next, err := e.commit(ctx, t, attempts)
+	if err != nil {
+		return time.Time{}, err
+	}
+	e.startFlush(attempts, t)
+	return next, nil
+}
+
+// failed says when to try again after an error, and steps down where that is the answer.
+func (e *Engine) failed(t *term, err error) time.Time {
+	if t == nil {
+		e.log.Warn("runs could not be reported yet", logkey.Err(err))
+		return e.backoff.fail()
+	}
+	if t.ctx.Err() != nil { // the term ended meanwhile: the next turn deals with that
+		return wall()
+	}
+	switch {
+	case errors.Is(err, ErrTermOver):
+		t.lease.Resign(ErrTermOver)
+		return e.backoff.fail()
+	case t.failing.IsZero():
+		t.failing = time.Now()
+		e.log.Warn("ledger not written, trying again", logkey.Err(err))
+	case time.Since(t.failing) > e.o.LeaseDuration:
+		e.log.Error("stepping down: the ledger cannot be written although the lease can be renewed", logkey.Err(err))
+		t.lease.Resign(ErrLedgerFailing)
+	}
+	return e.backoff.fail()
+}
+
+// committed gathers what one swap did, to be acted on when it has succeeded.
+type committed struct {
+	plan     plan.Result
+	settled  []plan.Settled
+	gone     []string // held runs that the ledger does not show as ours any more
+	events   []Event
+	termOver bool
+	changed  bool
+}
+
+// commit reports what this node's runs did and, in a term, decides what is due: in one swap.
+func (e *Engine) commit(ctx context.Context, t *term, attempts *attempts) (time.Time, error) {
+	reports := e.reports(t)
+	var out committed
+	change := func(l *state.Ledger) error {
+		out = e.change(l, t, reports)
+		if !out.changed {
+			return ErrNoChange
+		}
+		return nil
+	}
+	v := e.view.Load()
+	if len(reports) == 0 {
+		if t == nil {
+			return e.nextReport(), nil
+		}
+		// Most turns have nothing to write; a copy tells without asking the ledger.
+		if err := change(plan.Clone(v.ledger)); errors.Is(err, ErrNoChange) {
+			if out.termOver {
+				return time.Time{}, ErrTermOver
+			}
+			t.index.Apply(out.plan.Moves)
+			return e.nextTurn(t, out.plan.Next), nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
+	defer cancel()
+	began := time.Now()
+	ledger, err := e.o.Ledger.Swap(ctx, change)
+	took := time.Since(began)
+	e.emit(Committed{Took: took, Bytes: e.o.Ledger.Size(), Err: err})
+	if err != nil {
+		return time.Time{}, err
+	}
+	e.latency = (3*e.latency + took) / 4
+	e.publish(func(v *view) {
+		v.ledger = ledger
+		for _, s := range out.settled {
+			if s.Run.State == run.StateSucceeded {
+				v.noteSuccess(s.Run.Key.Job, s.Run.EndedAt)
+			}
+		}
+	})
+	if t != nil {
+		t.index.Apply(out.plan.Moves)
+		t.silence.read(time.Now())
+	}
+	e.flush.forget(ledger)
+	e.release(out, reports)
+	e.adopt(ledger)
+	e.send(t, attempts)
+	e.emit(out.events...)
+	if t == nil {
+		return e.nextReport(), nil
+	}
+	if t.announce {
+		t.announce = false
+		e.emit(JobsChanged{Jobs: currentJobs(t.definitions)})
+	}
+	if out.termOver {
+		return time.Time{}, ErrTermOver
+	}
+	return e.nextTurn(t, out.plan.Next), nil
+}
+
+// change is the swap's function: it depends on the ledger that it is given and on what was
+// gathered before, and on nothing that an earlier call of it did.
+func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
+	var out committed
+	now := wall()
+	for _, r := range reports {
+		e.applyReport(l, r, now, &out)
+	}
+	out.changed = e.flush.remove(l) || out.changed
+	if t == nil {
+		return out
+	}
+	if l.Term != t.number {
+		out.termOver = true
+		return out
+	}
+	if t.lease.Check() != nil {
+		return out // reports only: what is decided now might be decided by somebody else
+	}
+	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)
+	lost := plan.Lose(l, func(r run.Run) bool {
+		return r.Node != e.o.Node && (e.o.Exclusive || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
+	}, t.jobOf, now, newID)
+	e.noteSettled(&out, lost)
+	out.plan = plan.Plan(plan.Input{
+		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Term: t.number,
+		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,
+		NewID: newID, Definitions: t.definitions, Index: t.index,
+	}, l)
+	for _, m := range out.plan.Missed {
+		out.events = append(out.events, Missed{
+			Key: m.Key, Reason: m.Reason, Count: m.Count, ScheduledAt: m.ScheduledAt, CoveredUntil: m.CoveredUntil,
+		})
+	}
+	out.changed = out.changed || out.plan.Changed
+	return out
+}
+
+// noteSettled turns runs that ended into events.
+func (e *Engine) noteSettled(out *committed, settled []plan.Settled) {
+	for _, s := range settled {
+		out.changed = true
+		out.settled = append(out.settled, s)
+		out.events = append(out.events, RunEnded{Run: s.Run, Final: s.Final()})
+		if s.Run.State == run.StateLost && s.Run.Cause == run.CauseSchedule {
+			out.events = append(out.events, Missed{
+				Key: s.Run.Key, Reason: run.ReasonLost, Count: 1,
+				ScheduledAt: s.Run.ScheduledAt, CoveredUntil: s.Run.CoveredUntil,
+			})
+		}
+		if !s.Final() {
+			out.events = append(out.events, RetryPlanned{Run: s.Retry})
+		}
+	}
+}
+
+// ahead is how long before their instant decisions are committed: a little more than a commit
+// lately took, so that the callback leaves at the instant itself.
+func (e *Engine) ahead() time.Duration {
+	return min(max(e.latency*3/2+20*time.Millisecond, 50*time.Millisecond), 500*time.Millisecond)
+}
+
+// nextTurn is when the leader has to look again, given the next instant.
+func (e *Engine) nextTurn(t *term, instant time.Time) time.Time {
+	next := e.nextReport()
+	if !instant.IsZero() {
+		next = earliest(next, instant.Add(-e.ahead()))
+	}
+	if at := t.silence.next(time.Now(), e.o.NodeTimeout); !at.IsZero() {
+		next = earliest(next, at)
+	}
+	return earliest(next, e.flush.next())
+}
+
+// listen reads the ledger anew when somebody else has changed it, and while other nodes have
+// runs: their silence only counts while this node's own reads succeed.
+func (e *Engine) listen(ctx context.Context, t *term) error {
+	silenceDue := !e.o.Exclusive && t.silence.due(time.Now(), e.o.NodeTimeout)
+	if !e.watch.stale.Swap(false) && !silenceDue {
+		return nil
+	}
+	ledger, err := e.o.Ledger.Read(ctx)
+	if err != nil {
+		e.watch.stale.Store(true)
+		return err
+	}
+	e.adopt(ledger)
+	t.silence.read(time.Now())
+	e.publish(func(v *view) { v.ledger = ledger })
+	return nil
+}
+
+func (v *view) noteSuccess(job string, at time.Time) {
+	if !at.After(v.lastSuccess[job]) {
+		return
+	}
+	next := make(map[string]time.Time, len(v.lastSuccess)+1)
+	for k, t := range v.lastSuccess {
+		next[k] = t
+	}
+	next[job] = at
+	v.lastSuccess = next
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+func (e *Engine) logRun(level slog.Level, msg string, r run.Run, attrs ...slog.Attr) {
+	attrs = append([]slog.Attr{
+		slog.String(logkey.Job, r.Key.Job), slog.String(logkey.Trigger, r.Key.Trigger),
+		slog.String(logkey.RunID, r.ID), slog.Int(logkey.Attempt, r.Attempt),
+	}, attrs...)
+	e.log.LogAttrs(context.Background(), level, msg, attrs...)
+}
