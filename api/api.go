@@ -12,23 +12,17 @@ import (
 	"github.com/leasecron/leasecron/engine/run"
 )
 
-// Engine is what the API needs of the engine. Its errors are [run.Error] where the client is to
-// be told more than "unexpected".
+// Engine is what the API needs of the engine, which [engine.Engine] has. An error that is neither
+// one of the engine's own nor a [run.Error] counts as one of the ledger.
 type Engine interface {
 	// Status is what the engine knows now. It does not block.
 	Status() engine.Status
 	// Enqueue writes down a manual run of a job and does not wait for it. Data is a JSON
 	// object laid over the job's own, or nil.
 	Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error)
-	// Runs returns recent runs, newest scheduled instant first, then by ID, newest first.
-	Runs(ctx context.Context, query RunQuery) ([]run.Run, error)
-}
-
-// RunQuery chooses runs.
-type RunQuery struct {
-	Job   string    // of this job only; empty: of all
-	State run.State // in this state only; empty: in any
-	Limit int       // at most so many, 1 to 1000
+	// Runs returns recent runs, newest scheduled instant first, at most limit; of one job where
+	// job is not empty.
+	Runs(ctx context.Context, job string, limit int) ([]run.Run, error)
 }
 
 // Leadership is what the API needs of the election.

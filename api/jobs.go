@@ -49,16 +49,19 @@ type Trigger struct {
 	Misfire     string `json:"misfire" enum:"run-once,skip,catch-up"`
 }
 
-type jobName struct {
+// JobPath is what the routes of one job have in common. The framework fills an embedded struct
+// only where its type is exported.
+type JobPath struct {
 	Job string `path:"job" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"The job's name."`
 }
 
+// JobList is the answer to a request for jobs.
+type JobList struct {
+	Jobs []Job `json:"jobs" doc:"Ordered by name."`
+}
+
 func (s *Server) registerJobs(api huma.API) {
-	type list struct {
-		Body struct {
-			Jobs []Job `json:"jobs" doc:"Ordered by name."`
-		}
-	}
+	type list struct{ Body JobList }
 	huma.Register(api, operation("listJobs", http.MethodGet, "/v1/jobs", "The jobs in force",
 		http.StatusServiceUnavailable),
 		func(ctx context.Context, _ *struct{}) (*list, error) {
@@ -77,7 +80,7 @@ func (s *Server) registerJobs(api huma.API) {
 	type one struct{ Body Job }
 	huma.Register(api, operation("getJob", http.MethodGet, "/v1/jobs/{job}", "One job",
 		http.StatusNotFound, http.StatusServiceUnavailable),
-		func(ctx context.Context, in *jobName) (*one, error) {
+		func(ctx context.Context, in *JobPath) (*one, error) {
 			status, err := s.jobs()
 			if err != nil {
 				return nil, s.fail(ctx, err)
@@ -163,7 +166,7 @@ type EnqueueRequest struct {
 
 func (s *Server) registerEnqueue(api huma.API) {
 	type input struct {
-		jobName
+		JobPath
 		Body *EnqueueRequest `required:"false"`
 	}
 	type output struct{ Body Run }
@@ -180,9 +183,11 @@ func (s *Server) registerEnqueue(api huma.API) {
 		if len(data) > maxDataBytes {
 			return nil, s.fail(ctx, tooLarge("data", maxDataBytes))
 		}
+		ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+		defer cancel()
 		r, err := s.opts.Engine.Enqueue(ctx, in.Job, data)
 		if err != nil {
-			return nil, s.fail(ctx, err)
+			return nil, s.fail(ctx, ofEngine(err, "it may exist all the same, as GET /v1/runs will tell"))
 		}
 		return &output{Body: runOf(&r)}, nil
 	})

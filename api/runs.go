@@ -2,15 +2,18 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/leasecron/leasecron/api/problem"
 	"github.com/leasecron/leasecron/engine/run"
 )
+
+// RunList is the answer to a request for runs.
+type RunList struct {
+	Runs []Run `json:"runs" doc:"Newest scheduled instant first."`
+}
 
 // Run is a run as the API shows it, without its data.
 type Run struct {
@@ -53,19 +56,16 @@ func runOf(r *run.Run) Run {
 func (s *Server) registerRuns(api huma.API) {
 	type input struct {
 		Job   string `query:"job" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"Of this job only."`
-		State string `query:"state" enum:"Queued,Pending,Running,NeedsReview,Succeeded,Failed,Canceled,Lost" doc:"In this state only."`
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"At most so many."`
 	}
-	type output struct {
-		Body struct {
-			Runs []Run `json:"runs" doc:"Newest scheduled instant first, then by ID."`
-		}
-	}
+	type output struct{ Body RunList }
 	huma.Register(api, operation("listRuns", http.MethodGet, "/v1/runs", "Recent runs", http.StatusServiceUnavailable),
 		func(ctx context.Context, in *input) (*output, error) {
-			runs, err := s.opts.Engine.Runs(ctx, RunQuery{Job: in.Job, State: run.State(in.State), Limit: in.Limit})
+			ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+			defer cancel()
+			runs, err := s.opts.Engine.Runs(ctx, in.Job, in.Limit)
 			if err != nil {
-				return nil, s.fail(ctx, err)
+				return nil, s.fail(ctx, ofEngine(err, "ask again"))
 			}
 			runs = runs[:min(len(runs), in.Limit)]
 			out := new(output)
@@ -75,9 +75,4 @@ func (s *Server) registerRuns(api huma.API) {
 			}
 			return out, nil
 		})
-}
-
-// tooLarge is the problem of a part of a request that is too large.
-func tooLarge(what string, limit int) *problem.Problem {
-	return problem.Status(http.StatusRequestEntityTooLarge, fmt.Sprintf("%s is larger than %d bytes", what, limit))
 }

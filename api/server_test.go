@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ type fakeEngine struct {
 	status engine.Status
 	runs   []run.Run
 	err    error
-	asked  []api.RunQuery
+	asked  []string
 	data   json.RawMessage
 }
 
@@ -44,6 +45,7 @@ func (f *fakeEngine) Enqueue(_ context.Context, job string, data json.RawMessage
 	if f.err != nil {
 		return run.Run{}, f.err
 	}
+	f.asked = append(f.asked, "enqueue "+job)
 	f.data = data
 	return run.Run{
 		ID: "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b", Occurrence: "00112233445566778899aabbccddeeff", Key: run.Key{Job: job},
@@ -51,8 +53,8 @@ func (f *fakeEngine) Enqueue(_ context.Context, job string, data json.RawMessage
 	}, nil
 }
 
-func (f *fakeEngine) Runs(_ context.Context, q api.RunQuery) ([]run.Run, error) {
-	f.asked = append(f.asked, q)
+func (f *fakeEngine) Runs(_ context.Context, job string, limit int) ([]run.Run, error) {
+	f.asked = append(f.asked, fmt.Sprintf("runs %q %d", job, limit))
 	return f.runs, f.err
 }
 

@@ -2,10 +2,8 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/leasecron/leasecron/api/problem"
 	"github.com/leasecron/leasecron/engine/run"
-	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // maxBodyBytes is the most that a request may carry; more is answered with 413.
@@ -121,6 +118,8 @@ func frameworkProblem(status int, msg string, errs []error) *problem.Problem {
 	switch status {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		p = problem.New(run.CodeInvalidQuery, msg)
+	case http.StatusRequestEntityTooLarge:
+		p = tooLarge("the body", maxBodyBytes)
 	default:
 		p = problem.Status(status, msg)
 	}
@@ -137,15 +136,4 @@ func firstItems(items []problem.Item) []problem.Item {
 
 func compareItems(a, b problem.Item) int {
 	return cmp.Or(strings.Compare(a.Location, b.Location), strings.Compare(a.Message, b.Message))
-}
-
-// fail turns an error of the engine into the answer, and logs it where the answer hides it.
-func (s *Server) fail(ctx context.Context, err error) error {
-	p := *problem.From(err)
-	p.RequestID = requestID(ctx)
-	if p.Status >= http.StatusInternalServerError && p.Code == "" && ctx.Err() == nil {
-		s.log.LogAttrs(ctx, slog.LevelError, "request failed",
-			slog.String(logkey.RequestID, p.RequestID), logkey.Err(err))
-	}
-	return &p
 }

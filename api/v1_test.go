@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -65,13 +66,13 @@ func TestJobsOnAFollowerAreNoEmptyAnswer(t *testing.T) {
 
 func TestRuns(t *testing.T) {
 	w := serve(t, nil)
-	a := get(t, w.api+"/v1/runs?job=nightly&state=Succeeded&limit=7")
+	a := get(t, w.api+"/v1/runs?job=nightly&limit=7")
 	golden(t, "runs.json", a.body)
 	if strings.Contains(a.body, "hidden") {
 		t.Error("the data of a run was shown")
 	}
 	get(t, w.api+"/v1/runs")
-	want := []api.RunQuery{{Job: "nightly", State: run.StateSucceeded, Limit: 7}, {Limit: 100}}
+	want := []string{`runs "nightly" 7`, `runs "" 100`}
 	if diff := cmp.Diff(want, w.engine.asked); diff != "" {
 		t.Errorf("asked of the engine (-want +got):\n%s", diff)
 	}
@@ -97,6 +98,9 @@ func TestEnqueueHandsTheDataOnAsItCame(t *testing.T) {
 				t.Errorf("data (-want +got):\n%s", diff)
 			}
 			golden(t, "enqueue.json", a.body)
+			if diff := cmp.Diff([]string{"enqueue nightly"}, w.engine.asked); diff != "" {
+				t.Errorf("asked of the engine (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -114,7 +118,16 @@ func TestErrorsOfTheEngine(t *testing.T) {
 		"what lies beneath a refusal stays inside": {
 			&run.Error{Code: run.CodeLedgerUnknown, Detail: "the ledger cannot be reached", Err: errors.New("10.0.0.1: refused")}, 503, "SCHEDULING_UNAVAILABLE_003", "10.0.0.1",
 		},
-		"an unexpected error stays inside": {errors.New("secret thing broke"), 500, "request-", "secret"},
+		"an unknown job is not found": {
+			fmt.Errorf("%w: %q", engine.ErrJobNotFound, "nightly"), 404, "SCHEDULING_NOTFOUND_001", "",
+		},
+		"a running job that must not overlap is a conflict": {
+			fmt.Errorf("%w: %q", engine.ErrAlreadyRunning, "nightly"), 409, "SCHEDULING_CONFLICT_001", "",
+		},
+		"a sidecar on its way out takes nothing on": {engine.ErrDraining, 503, "SCHEDULING_UNAVAILABLE_001", ""},
+		"an error of the ledger stays inside, and the run may exist": {
+			errors.New("put 10.0.0.1: secret thing broke"), 503, "it may exist all the same", "secret",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +141,7 @@ func TestErrorsOfTheEngine(t *testing.T) {
 			if tt.hides != "" && strings.Contains(a.body, tt.hides) {
 				t.Errorf("the answer shows %q:\n%s", tt.hides, a.body)
 			}
-			if logged := strings.Contains(log.String(), `"request_id":"request-1"`); logged != (tt.status == 500) {
+			if logged := strings.Contains(log.String(), `"request_id":"request-1"`); logged != (tt.status >= 500) {
 				t.Errorf("logged = %v with status %d:\n%s", logged, tt.status, log.String())
 			}
 		})
