@@ -58,6 +58,9 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		var connected atomic.Bool
 		ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+			// A second GetConn means that nothing was written to the first connection: it had gone
+			// while idle, and only then does the transport take another one for a write.
+			GetConn: func(string) { connected.Store(false) },
 			GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 		})
 		sent := time.Now()

@@ -1,0 +1,123 @@
+// Package kubetest makes, changes and deletes objects for tests, as a human with kubectl would. The
+// product itself never creates or deletes what it works on.
+package kubetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+const timeout = 30 * time.Second
+
+// ConfigMap creates a ConfigMap.
+func ConfigMap(t testing.TB, cfg *rest.Config, namespace, name string, data map[string]string) {
+	t.Helper()
+	Create(t, cfg, &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       data,
+	})
+}
+
+// Lease creates a Lease that nobody holds.
+func Lease(t testing.TB, cfg *rest.Config, namespace, name string, labels map[string]string) {
+	t.Helper()
+	Create(t, cfg, &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+	})
+}
+
+// Create creates a ConfigMap or a Lease with TypeMeta set.
+func Create(t testing.TB, cfg *rest.Config, obj metav1.Object) {
+	t.Helper()
+	body, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	switch obj.(type) {
+	case *corev1.ConfigMap:
+		send(t, cfg, http.MethodPost, configMaps(obj.GetNamespace()), "application/json", body)
+	case *coordinationv1.Lease:
+		send(t, cfg, http.MethodPost, leases(obj.GetNamespace()), "application/json", body)
+	default:
+		t.Fatalf("create: cannot create a %T", obj)
+	}
+}
+
+// PatchConfigMap applies a JSON merge patch to a ConfigMap.
+func PatchConfigMap(t testing.TB, cfg *rest.Config, namespace, name, patch string) {
+	t.Helper()
+	send(t, cfg, http.MethodPatch, configMaps(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
+}
+
+// PatchLease applies a JSON merge patch to a Lease.
+func PatchLease(t testing.TB, cfg *rest.Config, namespace, name, patch string) {
+	t.Helper()
+	send(t, cfg, http.MethodPatch, leases(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
+}
+
+// DeleteConfigMap deletes a ConfigMap.
+func DeleteConfigMap(t testing.TB, cfg *rest.Config, namespace, name string) {
+	t.Helper()
+	send(t, cfg, http.MethodDelete, configMaps(namespace)+"/"+name, "", nil)
+}
+
+// DeleteLease deletes a Lease.
+func DeleteLease(t testing.TB, cfg *rest.Config, namespace, name string) {
+	t.Helper()
+	send(t, cfg, http.MethodDelete, leases(namespace)+"/"+name, "", nil)
+}
+
+func configMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
+
+func leases(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
+}
+
+func send(t testing.TB, cfg *rest.Config, method, path, contentType string, body []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
+	defer cancel()
+	if err := request(ctx, cfg, method, path, contentType, body); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+func request(ctx context.Context, cfg *rest.Config, method, path, contentType string, body []byte) error {
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, cfg.Host+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s: %s", resp.Status, answer)
+	}
+	return nil
+}
