@@ -99,6 +99,9 @@ func (l *eventLog) missed(e engine.Missed) {
 }
 
 func (l *eventLog) committed(e engine.Committed) {
+	if e.Err != nil && !commitFailed(e.Err) {
+		return
+	}
 	if e.Err == nil {
 		if l.ledgerDown.CompareAndSwap(true, false) {
 			l.write(slog.LevelInfo, "ledger can be written again")

@@ -91,11 +91,11 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 	t.retries = counter("retries_total", "Further attempts planned after a failed one.")
 
 	t.ledgerCommit = histogram("ledger_commit_seconds",
-		"Time that one swap of the ledger took, conflicts and retries included.",
+		"Time that one successful swap of the ledger took, its retries after conflicts included.",
 		0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 	t.ledgerCommitFailures = counter("ledger_commit_failures_total", "Swaps of the ledger that ended with an error.")
 
-	t.leaderTransitions = counter("leader_transitions_total", "Times that this sidecar became the leader.")
+	t.leaderTransitions = counter("leader_transitions_total", "Times that this sidecar became the leader; over all sidecars, the changes of leadership.")
 	t.leadershipLost = counter("leadership_lost_total",
 		"Times that this sidecar stopped leading without having handed over on purpose.")
 	t.renew = histogram("lease_renew_seconds", "Time that one successful renewal of the Lease took.",

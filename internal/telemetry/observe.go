@@ -1,6 +1,9 @@
 package telemetry
 
 import (
+	"context"
+	"errors"
+
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/run"
 )
@@ -31,9 +34,17 @@ func (t *Telemetry) Observe(event engine.Event) {
 	case engine.Missed:
 		t.jobs.missed(e.Key.Job, e.Reason, e.Count)
 	case engine.Committed:
-		t.ledgerCommit.Observe(seconds(e.Took))
-		if e.Err != nil {
+		switch {
+		case e.Err == nil:
+			t.ledgerCommit.Observe(seconds(e.Took))
+		case commitFailed(e.Err):
 			t.ledgerCommitFailures.Inc()
 		}
 	}
+}
+
+// commitFailed reports whether the error of a swap is a failure, and not merely that there was
+// nothing to write or that the process is stopping.
+func commitFailed(err error) bool {
+	return err != nil && !errors.Is(err, engine.ErrNoChange) && !errors.Is(err, context.Canceled)
 }

@@ -1,0 +1,139 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/internal/telemetry"
+)
+
+// lines returns level and message of each line of a JSON log.
+func lines(t *testing.T, log string) []string {
+	t.Helper()
+	out := []string{}
+	for line := range strings.Lines(log) {
+		var l struct{ Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("not JSON: %s", line)
+		}
+		out = append(out, l.Level+" "+l.Msg)
+	}
+	return out
+}
+
+func TestNewLogger(t *testing.T) {
+	tests := map[string]struct{ format, want string }{
+		"json begins with time, level and message": {telemetry.FormatJSON, `{"time":"`},
+		"text is for people":                       {telemetry.FormatText, `time=`},
+		"a file or a pipe gets JSON by itself":     {telemetry.FormatAuto, `{"time":"`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			log := telemetry.NewLogger(&out, slog.LevelInfo, tt.format)
+			log.Debug("not seen")
+			log.Info("seen")
+			if !strings.HasPrefix(out.String(), tt.want) || strings.Contains(out.String(), "not seen") {
+				t.Errorf("wrote %q, want a line that begins with %q", out.String(), tt.want)
+			}
+		})
+	}
+}
+
+// It changes klog for the whole process, which no other test here uses.
+func TestKlogIsQuieter(t *testing.T) {
+	var out bytes.Buffer
+	telemetry.RouteKlog(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON))
+	t.Cleanup(klog.ClearLogger)
+	klog.Info("watch closed")
+	klog.Warning("watch of *v1.ConfigMap ended with: too old resource version")
+	klog.Error("Failed to watch")
+	klog.Flush()
+	if diff := cmp.Diff([]string{"WARN Failed to watch"}, lines(t, out.String())); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(out.String(), `"component":"client-go"`) {
+		t.Errorf("the line does not say where it comes from: %s", out.String())
+	}
+}
+
+func TestLogEvents(t *testing.T) {
+	end := func(state run.State, final bool) engine.RunEnded {
+		return engine.RunEnded{Run: run.Run{Key: run.Key{Job: "a"}, State: state, Data: json.RawMessage(`{"secret":1}`), Message: "secret"}, Final: final}
+	}
+	broken := engine.Committed{Err: errors.New("no answer")}
+	tests := map[string]struct {
+		events []engine.Event
+		want   []string
+	}{
+		"a term won":                   {[]engine.Event{engine.TermBegan{Term: 1}}, []string{"INFO leadership won"}},
+		"a term handed over":           {[]engine.Event{engine.TermEnded{Term: 1}}, []string{"INFO leadership handed over"}},
+		"a term lost":                  {[]engine.Event{engine.TermEnded{Term: 1, Err: errors.New("expired")}}, []string{"WARN leadership lost"}},
+		"other jobs":                   {[]engine.Event{engine.JobsChanged{Jobs: []config.Job{{Name: "a"}}}}, []string{"INFO job set changed"}},
+		"a run that failed for good":   {[]engine.Event{end(run.StateFailed, true)}, []string{"WARN run failed"}},
+		"a run that will be repeated":  {[]engine.Event{end(run.StateFailed, false), engine.RetryPlanned{}}, []string{"DEBUG attempt failed", "DEBUG retry planned"}},
+		"a lost run":                   {[]engine.Event{end(run.StateLost, false)}, []string{"WARN run lost"}},
+		"a run that a person must see": {[]engine.Event{end(run.StateNeedsReview, false)}, []string{"WARN run needs review"}},
+		"a range of missed instants is one line": {
+			[]engine.Event{engine.Missed{Key: run.Key{Job: "a"}, Reason: run.ReasonMisfire, Count: 5000, ScheduledAt: noon, CoveredUntil: noon.Add(time.Hour)}},
+			[]string{"WARN instants missed"},
+		},
+		"a skip that the overlap policy asked for": {[]engine.Event{engine.Missed{Reason: run.ReasonOverlap, Count: 1}}, []string{"INFO instants missed"}},
+		"an outage of the ledger is two lines": {
+			[]engine.Event{broken, broken, engine.Committed{}, engine.Committed{}},
+			[]string{"WARN ledger not written", "DEBUG ledger not written", "INFO ledger can be written again"},
+		},
+		"a swap with nothing to write is no outage": {[]engine.Event{engine.Committed{Err: engine.ErrNoChange}}, []string{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			observer := telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelDebug, telemetry.FormatJSON))
+			for _, e := range tt.events {
+				observer.Observe(e)
+			}
+			if diff := cmp.Diff(tt.want, lines(t, out.String())); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+			if strings.Contains(out.String(), "secret") {
+				t.Errorf("a body was logged: %s", out.String())
+			}
+		})
+	}
+}
+
+// R199: an hour of normal work leaves no warning, and changes of leadership are counted right.
+func TestAnHourOfNormalWorkLogsNoWarning(t *testing.T) {
+	var out bytes.Buffer
+	w := newWorld(t)
+	observers := []engine.Observer{w, telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON))}
+	emit := func(e engine.Event) {
+		for _, o := range observers {
+			o.Observe(e)
+		}
+	}
+	emit(engine.TermBegan{Term: 1})
+	emit(jobs("a"))
+	for range 3600 {
+		emit(engine.Committed{Took: time.Millisecond})
+		emit(engine.RunStarted{Run: run.Run{Key: run.Key{Job: "a"}}})
+		emit(ended("a", run.StateSucceeded, time.Millisecond))
+	}
+	emit(engine.TermEnded{Term: 1})
+	want := []string{"INFO leadership won", "INFO job set changed", "INFO leadership handed over"}
+	if diff := cmp.Diff(want, lines(t, out.String())); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	w.want([]string{"leader_transitions_total{} 1", "leadership_lost_total{} 0"}, "leader_transitions_total", "leadership_lost_total")
+}

@@ -1,0 +1,112 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasecron/leasecron/engine"
+)
+
+// jobGauges are what only the leader exports.
+var jobGauges = []string{
+	"job_first_seen_timestamp_seconds", "job_last_success_timestamp_seconds", "job_next_fire_timestamp_seconds", "job_paused",
+}
+
+// R191: a former leader does not go on exporting old values of jobs.
+func TestOnlyTheLeaderTellsAboutTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.want([]string{}, jobGauges...)
+
+	w.lead(status("a"))
+	w.want([]string{
+		fmt.Sprint("job_first_seen_timestamp_seconds{job_name=a} ", noon.Add(-time.Hour).Unix()),
+		"job_last_success_timestamp_seconds{job_name=a} 0",
+		fmt.Sprint("job_next_fire_timestamp_seconds{job_name=a} ", noon.Add(time.Minute).Unix()),
+		"job_paused{job_name=a} 0",
+	}, jobGauges...)
+	w.want([]string{"leader{} 1"}, "leader")
+
+	// The Lease has run out; the engine has not noticed yet.
+	w.lease = struct {
+		Leading   bool
+		RenewedAt time.Time
+	}{}
+	w.want([]string{}, jobGauges...)
+	w.want([]string{"leader{} 0"}, "leader")
+
+	// The Lease is won, but the ledger has not accepted the takeover.
+	w.lease.Leading, w.status.Leading = true, false
+	w.want([]string{}, jobGauges...)
+}
+
+// R190: the gauge follows the Lease's own validity, and the age of the renewal is there to see
+// trouble before it ends.
+func TestAgeOfTheRenewal(t *testing.T) {
+	w := newWorld(t)
+	w.want([]string{}, "lease_renew_age_seconds")
+	w.lead()
+	w.lease.RenewedAt = noon.Add(-7 * time.Second)
+	w.want([]string{"lease_renew_age_seconds{} 7"}, "lease_renew_age_seconds")
+	w.lease.Leading = false
+	w.want([]string{}, "lease_renew_age_seconds")
+}
+
+// R185: when scheduling has stopped, time() - next grows.
+func TestNextFire(t *testing.T) {
+	tests := map[string]struct {
+		change func(*engine.JobStatus)
+		want   time.Time // zero: no series
+	}{
+		"the next instant": {func(*engine.JobStatus) {}, noon.Add(time.Minute)},
+		"a due instant that nobody decides comes first":     {func(j *engine.JobStatus) { j.DueSince = noon.Add(-time.Hour) }, noon.Add(-time.Hour)},
+		"a pause is no reason for an alarm":                 {func(j *engine.JobStatus) { j.DueSince, j.Paused = noon.Add(-time.Hour), true }, noon.Add(time.Minute)},
+		"a job that will not be due again has no such time": {func(j *engine.JobStatus) { j.Next = time.Time{} }, time.Time{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			j := status("a")
+			tt.change(&j)
+			w.lead(j)
+			want := []string{}
+			if !tt.want.IsZero() {
+				want = append(want, fmt.Sprint("job_next_fire_timestamp_seconds{job_name=a} ", tt.want.Unix()))
+			}
+			w.want(want, "job_next_fire_timestamp_seconds")
+		})
+	}
+}
+
+// R186, R187: the last success is told over changes of leadership, and never goes back.
+func TestLastSuccessNeverGoesBack(t *testing.T) {
+	w := newWorld(t)
+	j := status("a")
+	told := func(want time.Time) {
+		t.Helper()
+		w.want([]string{fmt.Sprint("job_last_success_timestamp_seconds{job_name=a} ", want.Unix())}, "job_last_success_timestamp_seconds")
+	}
+	j.LastSuccess = noon
+	w.lead(j)
+	told(noon)
+	w.status.Jobs[0].LastSuccess = noon.Add(-time.Minute) // an older run ended late
+	told(noon)
+	w.status.Leading = false
+	w.want([]string{}, "job_last_success_timestamp_seconds")
+	w.status.Leading = true
+	told(noon)
+	w.status.Jobs[0].LastSuccess = noon.Add(time.Minute)
+	told(noon.Add(time.Minute))
+
+	// The job leaves and comes back with nothing known of it.
+	w.lead()
+	w.want([]string{}, "job_last_success_timestamp_seconds")
+	w.lead(status("a"))
+	w.want([]string{"job_last_success_timestamp_seconds{job_name=a} 0"}, "job_last_success_timestamp_seconds")
+}
+
+func TestGaugesOfTheEngine(t *testing.T) {
+	w := newWorld(t)
+	w.status.InFlight, w.status.LedgerBytes = 3, 4096
+	w.want([]string{"ledger_bytes{} 4096", "runs_in_flight{} 3"}, "runs_in_flight", "ledger_bytes")
+}
