@@ -25,8 +25,9 @@ type gate struct {
 	mayStart func() error
 	started  func(time.Time)
 
+	over atomic.Bool // the attempt has ended: nothing is begun any more
+
 	mu        sync.Mutex
-	over      bool
 	sent      bool // bytes were, or are just being, handed to the kernel
 	refusal   error
 	startedAt time.Time
@@ -57,13 +58,16 @@ func (g *gate) open() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.over:
+	case g.over.Load():
 		return errOver
 	case g.sent:
 		return errSentBefore
 	}
 	if err := g.checkLocked(); err != nil {
 		return err
+	}
+	if g.over.Load() { // while MayStart was thinking
+		return errOver
 	}
 	if g.startedAt.IsZero() {
 		g.startedAt = time.Now()
@@ -84,11 +88,12 @@ func (g *gate) undo() {
 	g.sent = false
 }
 
-// close ends the attempt: nothing is begun after it. It returns when the request was begun.
+// close ends the attempt: nothing is begun after it, and what state says is final. It returns the
+// time at which the request was begun.
 func (g *gate) close() time.Time {
+	g.over.Store(true) // before the lock, which open holds while it asks
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.over = true
 	return g.startedAt
 }
 

@@ -35,7 +35,7 @@ func message(raw []byte, token string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return clip(strings.TrimSpace(text))
+	return strings.TrimSpace(clip(strings.TrimSpace(text)))
 }
 
 // clip cuts valid UTF-8 to 1 KiB between two characters.

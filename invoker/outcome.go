@@ -105,6 +105,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 // failure turns the lack of a response into an outcome. What came first decides: the refusal,
 // the end of the context, or the connection's own fault.
 func failure(ctx context.Context, g *gate, err error) run.Outcome {
+	g.close() // or the request might still be begun after the verdict
 	sent, _, refusal := g.state()
 	if refusal != nil && !sent {
 		return run.Outcome{

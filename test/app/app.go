@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,9 @@ type Options struct {
 	Address string     // default "127.0.0.1:0"
 	OnCall  func(Call) // told each call before it is answered; must not block
 	Raw     bool       // record [Call.Raw]
-	Forget  bool       // keep no calls in memory: OnCall has them
+	// KeepIdle is how long a connection may be idle before the app closes it. Default: an hour.
+	KeepIdle time.Duration
+	Forget   bool // keep no calls in memory: OnCall has them
 }
 
 // App is a running app. Its methods may be called concurrently.
@@ -92,6 +95,7 @@ func Start(o Options) (*App, error) {
 		ConnState:         a.connState,
 		ConnContext:       withConn,
 		ReadHeaderTimeout: time.Minute,
+		IdleTimeout:       cmp.Or(o.KeepIdle, time.Hour),
 	}
 	go func() {
 		defer close(a.served)
