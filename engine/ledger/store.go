@@ -62,7 +62,8 @@ type Store interface {
 	Replace(ctx context.Context, name Name, from Version, data []byte) (Version, error)
 	// Watch calls changed with the current version and then after changes, until ctx ends, and
 	// returns the cause of that. Changes in quick succession may be reported as one; the caller's
-	// own writes may be reported too. Only the version travels, not the document.
+	// own writes may be reported too. A document whose object is gone has the empty version. Only
+	// the version travels, not the document.
 	Watch(ctx context.Context, name Name, changed func(Version)) error
 	// Exclusive reports whether nobody else can write while this Store is open, so that every node
 	// named in a document, other than those of this process, is dead.

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+)
+
+// compressionLevel is fixed, so that equal documents make equal objects.
+const compressionLevel = 6
+
+// maxUnpacked bounds a document before compression, written or read: a small object must not be
+// able to fill the memory.
+const maxUnpacked = 8 << 20
+
+func compress(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, compressionLevel)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func decompress(small []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(small))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxUnpacked:
+		return nil, fmt.Errorf("it has more than %d bytes when it is unpacked", maxUnpacked)
+	}
+	return data, nil
+}

@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// Port is a [Document] as the engine wants it: without versions, which only this package reads.
+type Port[T any] struct{ document *Document[T] }
+
+var (
+	_ engine.Ledger  = Port[state.Ledger]{}
+	_ engine.Catalog = Port[state.Catalog]{}
+	_ engine.History = Port[state.History]{}
+)
+
+// NewPort returns the document of that name in a store, for the engine.
+func NewPort[T any](store Store, name Name, options ...Option) Port[T] {
+	return Port[T]{NewDocument[T](store, name, options...)}
+}
+
+// Read implements [engine.Document].
+func (p Port[T]) Read(ctx context.Context) (*T, error) {
+	value, _, err := p.document.Read(ctx)
+	return value, err
+}
+
+// Swap implements [engine.Document].
+func (p Port[T]) Swap(ctx context.Context, change func(*T) error) (*T, error) {
+	value, _, err := p.document.Swap(ctx, func(v *T) error {
+		err := change(v)
+		if errors.Is(err, engine.ErrNoChange) {
+			return ErrNoChange
+		}
+		return err
+	})
+	return value, err
+}
+
+// Watch implements [engine.Document]. What this process wrote itself is no news.
+func (p Port[T]) Watch(ctx context.Context, changed func()) error {
+	return p.document.Watch(ctx, func(v Version) {
+		if last := p.document.recall(); last == nil || last.version != v {
+			changed()
+		}
+	})
+}
+
+// Size implements [engine.Document].
+func (p Port[T]) Size() int { return p.document.Size() }
