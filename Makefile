@@ -1,0 +1,103 @@
+# Everything that is done with this repository. It needs Go, make, git, curl and a C compiler
+# (for the race detector); the rest is fetched or built when it is first needed.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+IMAGE   ?= leasecron:$(VERSION)
+
+version_package := github.com/leasecron/leasecron/internal/version
+ldflags := -s -w -X $(version_package).version=$(VERSION) -X $(version_package).commit=$(COMMIT)
+go_build := CGO_ENABLED=0 go build -trimpath -ldflags '$(ldflags)'
+
+# One control plane serves all packages; each would otherwise start its own.
+with_controlplane := bin/controlplane run --
+test := bin/testsummary go test -json
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Build and run the sidecar with an example app; Ctrl-C ends both
+	@scripts/run.sh
+
+.PHONY: build
+build: ## Build bin/sidecar, static and stripped
+	@echo "building bin/sidecar $(VERSION) (the first build fetches the modules)"
+	@$(go_build) -o bin/sidecar ./cmd/sidecar
+
+.PHONY: example
+example: ## Build bin/example-app, which receives the callbacks of 'make run'
+	@$(go_build) -o bin/example-app ./examples/app
+
+.PHONY: image
+image: ## Build the container image with docker or podman (IMAGE=name:tag)
+	@scripts/image.sh "$(IMAGE)" "$(VERSION)" "$(COMMIT)"
+
+##@ Check
+
+.PHONY: test
+test: test-tools ## Run every test against a real etcd and kube-apiserver
+	@echo "testing; the control plane starts once for all packages"
+	@$(with_controlplane) $(test) -timeout 15m ./...
+
+.PHONY: test-race
+test-race: test-tools ## The same with the race detector
+	@echo "testing with the race detector"
+	@CGO_ENABLED=1 $(with_controlplane) $(test) -race -timeout 30m ./...
+
+.PHONY: test-long
+test-long: test-tools ## The same and the tests that take long (build tag long)
+	@echo "testing, long tests too"
+	@$(with_controlplane) $(test) -tags long -timeout 90m ./...
+
+.PHONY: test-tools
+test-tools:
+	@echo "building the test tools, and etcd and kube-apiserver if they are not in the cache yet"
+	@go build -o bin/testsummary ./test/testsummary
+	@go build -o bin/controlplane ./test/controlplane/cmd/controlplane
+	@bin/controlplane build >/dev/null
+
+.PHONY: fuzz
+fuzz: ## Fuzz each fuzz test for FUZZTIME (30s)
+	@scripts/fuzz.sh $${FUZZTIME:-30s}
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	@go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-footprint
+bench-footprint: test-tools build example ## Measure size, memory, CPU and start of the sidecar against their limits
+	@go build -o bin/footprint ./test/footprint
+	@$(with_controlplane) bin/footprint
+
+.PHONY: lint
+lint: ## Lint (golangci-lint is built the first time)
+	@linter=$$(scripts/tool.sh golangci-lint) && "$$linter" run ./...
+
+.PHONY: ci
+ci: ## What CI does
+	@.ci/run
+
+##@ Change
+
+.PHONY: fmt
+fmt: ## Format the code
+	@linter=$$(scripts/tool.sh golangci-lint) && "$$linter" fmt ./...
+
+.PHONY: generate
+generate: ## Write the generated files anew
+	@go generate ./...
+
+.PHONY: clean
+clean: ## Remove what was built here; caches stay
+	@rm -rf bin coverage.out
