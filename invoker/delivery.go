@@ -43,22 +43,26 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 	if err != nil {
 		return nil, &requestError{err}
 	}
-	body := func() (io.Reader, error) {
-		b, err := encode(a, time.Now())
-		if err != nil {
-			return nil, &requestError{err}
-		}
-		return bytes.NewReader(b), nil
-	}
-	req, err := retryablehttp.NewRequestWithContext(d.gate.watch(ctx), method, target.String(), retryablehttp.ReaderFunc(body))
+	body, err := encode(a, time.Now())
 	if err != nil {
-		var bad *requestError
-		if errors.As(err, &bad) {
-			return nil, bad
-		}
-		return nil, &requestError{errors.New("target is not a valid URL")}
+		return nil, &requestError{err}
 	}
-	req.Header = headers
+	req, err := retryablehttp.FromRequest((&http.Request{
+		Method: method, URL: target, Host: target.Host, Header: headers,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(d.gate.watch(ctx)))
+	if err != nil {
+		return nil, &requestError{err}
+	}
+	err = req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
+		if d.tries > 0 {
+			body = refire(body, time.Now())
+		}
+		return bytes.NewReader(body), nil
+	}))
+	if err != nil {
+		return nil, &requestError{err}
+	}
 	// With GetBody, net/http would send the request again by itself when a reused connection
 	// breaks, since Idempotency-Key marks it as repeatable: a second execution in one attempt.
 	req.GetBody = nil

@@ -28,7 +28,10 @@ const (
 func answer(resp *http.Response, a run.Attempt, target *url.URL, token string) run.Outcome {
 	// Reading ends with the body, at the limit, or with the attempt's context. The byte beyond
 	// the limit tells a body that ends there, whose connection can be used again.
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	var body []byte
+	if resp.ContentLength != 0 {
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	}
 	_ = resp.Body.Close()
 	text := message(body, token)
 

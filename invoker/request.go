@@ -44,8 +44,10 @@ type payload struct {
 	Data               json.RawMessage `json:"data"`
 }
 
-// encode writes the body. Its length depends on the attempt alone, not on firedAt, so that a
-// body can be made anew for each try.
+// firedLayout has a fixed width, so that a body keeps its length when it is fired again.
+const firedLayout = "2006-01-02T15:04:05.000000Z"
+
+// encode writes the body of an attempt that is fired at the given time.
 func encode(a run.Attempt, firedAt time.Time) ([]byte, error) {
 	if len(a.Data) > MaxData {
 		return nil, fmt.Errorf("data has %d bytes: at most %d are sent", len(a.Data), MaxData)
@@ -62,7 +64,7 @@ func encode(a run.Attempt, firedAt time.Time) ([]byte, error) {
 		Cause:              r.Cause,
 		ScheduledAt:        orNull(stamp(r.ScheduledAt)),
 		CoveredUntil:       orNull(stamp(r.CoveredUntil)),
-		FiredAt:            firedAt.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		FiredAt:            firedAt.UTC().Format(firedLayout),
 		Attempt:            r.Attempt,
 		RetryOf:            orNull(r.RetryOf),
 		OriginalOccurrence: orNull(r.OriginalOf),
@@ -74,6 +76,20 @@ func encode(a run.Attempt, firedAt time.Time) ([]byte, error) {
 		return nil, errors.New("data is not valid JSON") // the encoder's text may quote it
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// refire returns a copy of a body with another time of firing. A copy, because the transport may
+// still be reading the body of the try before.
+func refire(body []byte, firedAt time.Time) []byte {
+	const key = `"firedAt":"`
+	// The first match is the field itself: it comes before data, and within a text the quotes
+	// would be escaped.
+	at := bytes.Index(body, []byte(key))
+	body = bytes.Clone(body)
+	if at >= 0 {
+		copy(body[at+len(key):], firedAt.UTC().Format(firedLayout))
+	}
+	return body
 }
 
 // checkMethod returns the method of a callback, POST unless the job says otherwise.
@@ -101,31 +117,43 @@ func header(a run.Attempt, userAgent, token string) (http.Header, error) {
 		h.Set(name, value)
 	}
 	r := a.Run
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", userAgent)
-	if token != "" {
-		h.Set("Authorization", "Bearer "+token)
+	for _, own := range [...][2]string{
+		{"Content-Type", "application/json"},
+		{"User-Agent", userAgent},
+		{"Authorization", bearer(token)},
+		{"Ce-Specversion", "1.0"},
+		{"Ce-Id", r.Occurrence},
+		{"Ce-Source", "/leasecron/" + url.PathEscape(a.Namespace) + "/" + url.PathEscape(a.App) + "/scheduling"},
+		{"Ce-Type", eventType},
+		{"Ce-Subject", r.Key.Job},
+		{"Ce-Time", stamp(r.ScheduledAt)},
+		{"Leasecron-Trigger", r.Key.Trigger},
+		{"Leasecron-Run-Id", r.ID},
+		{"Leasecron-Attempt", strconv.Itoa(r.Attempt)},
+		{"Leasecron-Cause", string(r.Cause)},
+		{"Leasecron-Fencing-Token", fencing(a.FencingTerm)},
+		// A structured-field string, as the draft of this header asks for: hence the quotes.
+		{"Idempotency-Key", `"` + r.Occurrence + `"`},
+	} {
+		if own[1] != "" {
+			h[own[0]] = []string{own[1]}
+		}
 	}
-	h.Set("Ce-Specversion", "1.0")
-	h.Set("Ce-Id", r.Occurrence)
-	h.Set("Ce-Source", "/leasecron/"+url.PathEscape(a.Namespace)+"/"+url.PathEscape(a.App)+"/scheduling")
-	h.Set("Ce-Type", eventType)
-	h.Set("Ce-Subject", r.Key.Job)
-	if t := stamp(r.ScheduledAt); t != "" {
-		h.Set("Ce-Time", t)
-	}
-	if r.Key.Trigger != "" {
-		h.Set("Leasecron-Trigger", r.Key.Trigger)
-	}
-	h.Set("Leasecron-Run-Id", r.ID)
-	h.Set("Leasecron-Attempt", strconv.Itoa(r.Attempt))
-	h.Set("Leasecron-Cause", string(r.Cause))
-	if a.FencingTerm != 0 {
-		h.Set("Leasecron-Fencing-Token", strconv.FormatInt(a.FencingTerm, 10))
-	}
-	// A structured-field string, as the draft of this header asks for: hence the quotes.
-	h.Set("Idempotency-Key", `"`+r.Occurrence+`"`)
 	return h, nil
+}
+
+func bearer(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "Bearer " + token
+}
+
+func fencing(term int64) string {
+	if term == 0 {
+		return ""
+	}
+	return strconv.FormatInt(term, 10)
 }
 
 // checkHeader refuses what could not be sent, or would be read as more than one header.

@@ -52,7 +52,9 @@ type Options struct {
 	Raw     bool       // record [Call.Raw]
 	// KeepIdle is how long a connection may be idle before the app closes it. Default: an hour.
 	KeepIdle time.Duration
-	Forget   bool // keep no calls in memory: OnCall has them
+	// Keep is how many calls are kept in memory, the first ones; OnCall is told all of them.
+	// Default: all. A negative number keeps none.
+	Keep int
 }
 
 // App is a running app. Its methods may be called concurrently.
@@ -210,7 +212,7 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *App) record(call Call, path string) Behavior {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.opts.Forget {
+	if a.opts.Keep == 0 || len(a.calls) < a.opts.Keep {
 		a.calls = append(a.calls, call)
 	}
 	close(a.changed)

@@ -49,7 +49,7 @@ func serve() error {
 		defer f.Close()
 		record = appendLines(f)
 	}
-	a, err := app.Start(app.Options{Address: *listen, OnCall: record, Forget: true})
+	a, err := app.Start(app.Options{Address: *listen, OnCall: record, Keep: -1})
 	if err != nil {
 		return err
 	}
