@@ -121,6 +121,10 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 		"a body that is not JSON":   {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":`, status: 400, golden: "problem-json.json"},
 		"an unknown key":            {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"Data":{}}`, status: 400, golden: "problem-key.json"},
 		"data that is no object":    {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":[1]}`, status: 400, golden: "problem-data.json"},
+		"a key that comes twice":    {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{"a":{"b":1,"c":[{"b":2}],"b":3}}}`, status: 400, golden: "problem-twice.json"},
+		"text that is not UTF-8":    {method: "POST", path: "/v1/jobs/nightly/enqueue", body: "{\"data\":{\"a\":\"\xff\"}}", status: 400, golden: "problem-utf8.json"},
+		"something after the body":  {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{}} {}`, status: 400, golden: "problem-after.json"},
+		"endless nesting":           {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":` + strings.Repeat(`{"a":`, 20000), status: 400, golden: "problem-depth.json"},
 		"another media type": {
 			method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{}}`,
 			header: http.Header{"Content-Type": {"text/plain"}}, status: 415, golden: "problem-media.json",

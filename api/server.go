@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -75,6 +76,11 @@ type endpoint struct {
 func New(opts Options) (*Server, error) {
 	if opts.Engine == nil || opts.Leadership == nil {
 		return nil, errors.New("api: Engine and Leadership are required")
+	}
+	for _, c := range slices.Concat(opts.Live, opts.Ready) {
+		if c.Name == "" || c.Probe == nil {
+			return nil, fmt.Errorf("api: check %q has no name or no probe", c.Name)
+		}
 	}
 	s := &Server{opts: opts, log: opts.Logger}
 	if s.log == nil {
@@ -156,7 +162,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, e := range s.endpoints() {
 		if e.listener == nil {
-			return fmt.Errorf("api: Run without Listen")
+			return errors.New("api: Run without Listen")
 		}
 		stopped := make(chan struct{})
 		group.Go(func() error {

@@ -40,6 +40,7 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 		"Every answer carries X-Request-Id; every error is a problem document (RFC 9457)."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // no $schema links
+	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
 	config.RejectUnknownQueryParameters = true
 	api := humago.New(mux, config)
 	api.UseMiddleware(refuseRepeated)

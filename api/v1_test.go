@@ -80,12 +80,13 @@ func TestRuns(t *testing.T) {
 
 func TestEnqueueHandsTheDataOnAsItCame(t *testing.T) {
 	tests := map[string]struct{ body, want string }{
-		"no body":            {"", ""},
-		"no data":            {`{}`, ""},
-		"an empty object":    {`{"data":{}}`, `{}`},
-		"large numbers":      {`{"data":{"id":9007199254740993}}`, `{"id":9007199254740993}`},
-		"many decimals":      {`{"data":{"r":0.1000000000000000055}}`, `{"r":0.1000000000000000055}`},
-		"text in any script": {`{"data":{"名":"夜间"}}`, `{"名":"夜间"}`},
+		"no body":                        {"", ""},
+		"no data":                        {`{}`, ""},
+		"an empty object":                {`{"data":{}}`, `{}`},
+		"large numbers":                  {`{"data":{"id":9007199254740993}}`, `{"id":9007199254740993}`},
+		"many decimals":                  {`{"data":{"r":0.1000000000000000055}}`, `{"r":0.1000000000000000055}`},
+		"keys may come again further in": {`{"data":{"a":{"a":[{"a":1},{"a":2}]}}}`, `{"a":{"a":[{"a":1},{"a":2}]}}`},
+		"text in any script":             {`{"data":{"名":"夜间"}}`, `{"名":"夜间"}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
