@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,6 +149,24 @@ func succeeded() run.Run {
 		Node: "demo-0_4f1c", Term: 12, DecidedAt: noon.Add(-200 * time.Millisecond), FiredAt: noon.Add(2 * time.Millisecond),
 		EndedAt: noon.Add(time.Second), Status: 200, Message: "ok", Data: json.RawMessage(`{"secret":"hidden"}`),
 	}
+}
+
+// syncBuffer is a log that is read while the server may still write.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // answer is what came back.

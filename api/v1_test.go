@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,7 +131,7 @@ func TestErrorsOfTheEngine(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
+			var log syncBuffer
 			w := serve(t, func(o *api.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
 			w.engine.err = tt.err
 			a := do(t, "POST", w.api+"/v1/jobs/nightly/enqueue", "", map[string][]string{"X-Request-Id": {"request-1"}})
