@@ -122,9 +122,17 @@ func TestAppThatStartsLateGetsItsRun(t *testing.T) {
 	go func() { done <- invoke(client, q.on(attempt("http://"+address+"/"))) }()
 
 	eventually(t, "the second try", func() bool { asked, _ := q.counts(); return asked >= 1 })
+	opened := time.Now()
 	target := startApp(t, app.Options{Address: address})
 	checkOutcome(t, <-done, succeeded, "")
 	checkOnceEach(t, target.Calls(), 1)
+	call := target.Calls()[0]
+	if fired := call.Body.FiredAt; fired == nil || fired.Before(opened.Truncate(time.Microsecond)) || fired.After(call.At) {
+		t.Errorf("firedAt = %v, want the time of the try that came through, after %s", fired, opened)
+	}
+	if got := string(call.Body.Data); got != `{"format":"pdf"}` {
+		t.Errorf("data = %s", got)
+	}
 	if asked, started := q.counts(); asked < 2 || started != 1 {
 		t.Errorf("MayStart asked %d times, Started told %d times, want at least 2 and 1", asked, started)
 	}

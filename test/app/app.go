@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -244,9 +246,11 @@ func (a *App) connState(c net.Conn, s http.ConnState) {
 }
 
 // FreeAddress returns a loopback address at which nothing listens: an app that is not there yet.
+// Its host is a random one of 127.0.0.0/8, so that no other program takes the port meanwhile.
 func FreeAddress() (string, error) {
+	host := netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))})
 	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	l, err := lc.Listen(context.Background(), "tcp", netip.AddrPortFrom(host, 0).String())
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
