@@ -1,0 +1,507 @@
+package schedule
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/robfig/cron/v3"
+)
+
+// maxCronText bounds a cron expression, in bytes.
+const maxCronText = 256
+
+// cronText is an expression whose grammar has been checked, and that is not yet bound to
+// a key or a zone.
+type cronText struct {
+	fields [6]cronField // second, minute, hour, dom, month, dow
+	years  cronField
+}
+
+type fieldKind int
+
+const (
+	fieldSecond fieldKind = iota
+	fieldMinute
+	fieldHour
+	fieldDOM
+	fieldMonth
+	fieldDOW
+	fieldYear
+)
+
+// fieldSpec is the vocabulary of a field.
+type fieldSpec struct {
+	name     string
+	min, max int
+	names    []string // of the values min, min+1, …
+}
+
+var (
+	monthNames   = []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
+	weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
+
+	fieldSpecs = [...]fieldSpec{
+		fieldSecond: {name: "second", min: 0, max: 59},
+		fieldMinute: {name: "minute", min: 0, max: 59},
+		fieldHour:   {name: "hour", min: 0, max: 23},
+		fieldDOM:    {name: "dom", min: 1, max: 31},
+		fieldMonth:  {name: "month", min: 1, max: 12, names: monthNames},
+		fieldDOW:    {name: "dow", min: 0, max: 7, names: weekdayNames},
+		fieldYear:   {name: "year", min: minCronYear, max: maxCronYear},
+	}
+)
+
+// The years that a year field may name.
+const (
+	minCronYear = 1970
+	maxCronYear = 2099
+)
+
+// cronField is one field: a list of items, or one of the special forms.
+type cronField struct {
+	items []cronItem
+	form  cronForm
+	n, k  int // of the form
+}
+
+// cronItem is lo-hi/step; a value has lo = hi and step 0.
+type cronItem struct {
+	lo, hi, step int
+	star         bool // written with *
+	ranged       bool // written as a range
+}
+
+type cronForm int
+
+const (
+	formList              cronForm = iota
+	formAny                        // a literal * or ?
+	formHash                       // H
+	formLast                       // dom L, L-n: n days before the last
+	formWeekday                    // dom nW: the weekday nearest to day n
+	formLastWork                   // dom LW
+	formLastDOW                    // dow nL
+	formNthDOW                     // dow n#k
+	formUnrestrictedYears          // no year field
+)
+
+// macros are the names that stand for a whole expression.
+var macros = map[string]string{
+	"@yearly":   "0 0 0 1 1 *",
+	"@annually": "0 0 0 1 1 *",
+	"@monthly":  "0 0 0 1 * *",
+	"@weekly":   "0 0 0 * * 0",
+	"@daily":    "0 0 0 * * *",
+	"@midnight": "0 0 0 * * *",
+	"@hourly":   "0 0 * * * *",
+}
+
+// parseCron checks an expression of 5, 6 or 7 fields, or a macro.
+func parseCron(text string) (*cronText, error) {
+	if len(text) > maxCronText {
+		return nil, fmt.Errorf("cron expression has %d characters, the limit is %d", len(text), maxCronText)
+	}
+	words := splitWords(text)
+	if len(words) == 1 && strings.HasPrefix(words[0], "@") {
+		expansion, ok := macros[words[0]]
+		if !ok {
+			return nil, macroError(words[0])
+		}
+		words = splitWords(expansion)
+	}
+	for _, word := range words {
+		if err := rejectForeign(word); err != nil {
+			return nil, err
+		}
+	}
+	c := &cronText{years: cronField{form: formUnrestrictedYears}}
+	switch len(words) {
+	case 0:
+		return nil, fmt.Errorf("cron expression is empty, want 5, 6 or 7 fields")
+	case 5:
+		words = append([]string{"0"}, words...)
+	case 6, 7:
+	default:
+		return nil, fmt.Errorf("cron expression has %s, want 5 (minute hour dom month dow), 6 (second first) or 7 (year last)",
+			plural(len(words), "field"))
+	}
+	for i, word := range words {
+		f, err := parseField(fieldKind(i), word)
+		if err != nil {
+			return nil, fmt.Errorf("%s field: %w", fieldSpecs[i].name, err)
+		}
+		if fieldKind(i) == fieldYear {
+			c.years = f
+		} else {
+			c.fields[i] = f
+		}
+	}
+	return c, nil
+}
+
+// rejectForeign refuses what other programs allow inside an expression.
+func rejectForeign(word string) error {
+	switch {
+	case strings.HasPrefix(word, "TZ="), strings.HasPrefix(word, "CRON_TZ="):
+		_, name, _ := strings.Cut(word, "=")
+		return fmt.Errorf("%s is not part of a cron expression: write timeZone: %s beside it, or tz=%s after it",
+			clip(word), clip(name), clip(name))
+	case strings.HasPrefix(word, "@"):
+		return fmt.Errorf("%s must stand alone, it replaces the whole expression", clip(word))
+	}
+	return nil
+}
+
+func macroError(word string) error {
+	if word == "@every" || strings.HasPrefix(word, "@every") {
+		return fmt.Errorf("@every is not a cron expression: write \"every 00:10:00\" (fixed delay) or \"rate 600s\" (fixed rate)")
+	}
+	return fmt.Errorf("%s is unknown, want @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually", clip(word))
+}
+
+func parseField(kind fieldKind, text string) (cronField, error) {
+	spec := &fieldSpecs[kind]
+	for i := range len(text) {
+		if text[i] >= 0x80 || text[i] < 0x20 {
+			return cronField{}, fmt.Errorf("%s has a character that is not plain ASCII", clip(text))
+		}
+	}
+	upper := strings.ToUpper(text)
+	switch {
+	case upper == "*":
+		return cronField{form: formAny}, nil
+	case upper == "?":
+		if kind != fieldDOM && kind != fieldDOW {
+			return cronField{}, fmt.Errorf("? is for the dom and dow fields only, write *")
+		}
+		return cronField{form: formAny}, nil
+	case upper == "H":
+		if kind == fieldYear {
+			return cronField{}, fmt.Errorf("H has no meaning here, write a year or *")
+		}
+		return cronField{form: formHash}, nil
+	}
+	f, special, err := parseForm(kind, upper, text)
+	if err != nil || special {
+		return f, err
+	}
+	for item := range strings.SplitSeq(upper, ",") {
+		it, err := parseItem(spec, item)
+		if err != nil {
+			return cronField{}, err
+		}
+		f.items = append(f.items, it)
+	}
+	return f, nil
+}
+
+// parseForm reads the forms that stand alone in their field. special is false when the
+// text is an ordinary list.
+func parseForm(kind fieldKind, upper, text string) (f cronField, special bool, err error) {
+	spec := &fieldSpecs[kind]
+	switch kind {
+	case fieldDOM:
+		switch {
+		case upper == "L":
+			return cronField{form: formLast}, true, nil
+		case upper == "LW":
+			return cronField{form: formLastWork}, true, nil
+		case strings.HasPrefix(upper, "L-") && isDigits(upper[2:]):
+			n, err := number(upper[2:], 0, 30)
+			return cronField{form: formLast, n: n}, true, err
+		case strings.HasSuffix(upper, "W") && isDigits(upper[:len(upper)-1]):
+			n, err := number(upper[:len(upper)-1], spec.min, spec.max)
+			return cronField{form: formWeekday, n: n}, true, err
+		case strings.ContainsAny(upper, "LW") && !strings.Contains(upper, "JUL"):
+			return f, true, fmt.Errorf("%s is malformed, want L, L-n, nW or LW alone in the field", clip(text))
+		}
+	case fieldDOW:
+		day, nth, hash := strings.Cut(upper, "#")
+		switch {
+		case hash:
+			n, err := spec.value(day)
+			if err != nil {
+				return f, true, fmt.Errorf("%s is malformed, want one weekday before #, as in FRI#2", clip(text))
+			}
+			if !isDigits(nth) {
+				return f, true, fmt.Errorf("%s is malformed, want a number from 1 to 5 after #, as in FRI#2", clip(text))
+			}
+			k, err := number(nth, 1, 5)
+			return cronField{form: formNthDOW, n: n % 7, k: k}, true, err
+		case upper == "L":
+			return f, true, fmt.Errorf("L needs a weekday before it, as in FRIL")
+		case strings.HasSuffix(upper, "L"):
+			n, err := spec.value(upper[:len(upper)-1])
+			if err != nil {
+				return f, true, fmt.Errorf("%s is malformed, want one weekday before L, as in FRIL", clip(text))
+			}
+			return cronField{form: formLastDOW, n: n % 7}, true, nil
+		}
+	case fieldSecond, fieldMinute, fieldHour, fieldMonth, fieldYear:
+	}
+	return f, false, nil
+}
+
+// parseItem reads *, a value, a range, or one of them with a step.
+func parseItem(spec *fieldSpec, text string) (it cronItem, err error) {
+	if text == "" {
+		return it, fmt.Errorf("empty item in the list")
+	}
+	base, step, stepped := strings.Cut(text, "/")
+	lo, hi, ranged := strings.Cut(base, "-")
+	switch {
+	case base == "":
+		return it, fmt.Errorf("%s is malformed, want a value or * before the step", clip(text))
+	case base == "*":
+		it = cronItem{lo: spec.min, hi: spec.max, step: 1, star: true}
+		if spec == &fieldSpecs[fieldDOW] {
+			it.hi = 6 // 7 is 0 once more
+		}
+	case ranged:
+		if lo == "" || hi == "" || strings.Contains(hi, "-") {
+			return it, fmt.Errorf("%s is malformed, want a range like %d-%d", clip(text), spec.min, spec.max)
+		}
+		it = cronItem{step: 1, ranged: true}
+		if it.lo, err = spec.value(lo); err != nil {
+			return it, err
+		}
+		if it.hi, err = spec.value(hi); err != nil {
+			return it, err
+		}
+		if it.lo > it.hi {
+			return it, reversedError(spec, base, lo, hi)
+		}
+	default:
+		if it.lo, err = spec.value(base); err != nil {
+			return it, err
+		}
+		it.hi = it.lo
+		if stepped {
+			it.hi = spec.max
+		}
+	}
+	if !stepped {
+		return it, nil
+	}
+	if !isDigits(step) {
+		return it, fmt.Errorf("%s is malformed, want a number after the slash", clip(text))
+	}
+	it.step, err = number(step, 1, spec.max-spec.min+1)
+	if err != nil {
+		return it, fmt.Errorf("step %w", err)
+	}
+	return it, nil
+}
+
+func reversedError(spec *fieldSpec, text, lo, hi string) error {
+	if spec.max == maxCronYear {
+		return fmt.Errorf("range %s is reversed", clip(text))
+	}
+	return fmt.Errorf("range %s is reversed, write %s-%d,%d-%s", clip(text), lo, min(spec.max, spec.min+max(spec.max-spec.min, 0)), spec.min, hi)
+}
+
+// value reads a number or a name of the field.
+func (spec *fieldSpec) value(text string) (int, error) {
+	if isDigits(text) {
+		return number(text, spec.min, spec.max)
+	}
+	for i, name := range spec.names {
+		if name == text {
+			return spec.min + i, nil
+		}
+	}
+	if len(spec.names) > 0 {
+		return 0, fmt.Errorf("%s is neither a number nor a name such as %s", clip(text), spec.names[0])
+	}
+	return 0, fmt.Errorf("%s is not a number", clip(text))
+}
+
+// number reads digits that have been checked, without wrapping around.
+func number(digits string, lo, hi int) (int, error) {
+	n := 0
+	for i := range len(digits) {
+		n = min(n*10+int(digits[i]-'0'), 1<<20)
+	}
+	if n < lo || n > hi {
+		return 0, fmt.Errorf("%s is out of range %d-%d", clip(digits), lo, hi)
+	}
+	return n, nil
+}
+
+func isDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// splitWords splits at spaces and tabs; other white space is not a separator.
+func splitWords(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })
+}
+
+// clip quotes a piece of input for an error, shortened.
+func clip(text string) string {
+	const most = 40
+	if len(text) > most {
+		return fmt.Sprintf("%.*q…", most, text)
+	}
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] >= 0x7f {
+			return fmt.Sprintf("%q", text)
+		}
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// robfigParser reads the six fields without descriptors. Its own reading of zone prefixes,
+// names and question marks never comes into play: it is given numbers only.
+var robfigParser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// bitMasks returns the bits of the six fields. The forms that robfig/cron does not know
+// are given to it as *, and are applied by the caller.
+func (c *cronText) bitMasks(key string) (masks [6]uint64, err error) {
+	var text strings.Builder
+	for i := range c.fields {
+		c.fields[i].writeStandard(&text, fieldKind(i), key)
+		text.WriteByte(' ')
+	}
+	parsed, err := robfigParser.Parse(text.String())
+	if err != nil {
+		return masks, fmt.Errorf("cron expression: %w", err)
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return masks, fmt.Errorf("cron expression: unexpected %T", parsed)
+	}
+	masks = [6]uint64{spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month, spec.Dow}
+	for i := range masks {
+		masks[i] &^= 1 << 63 // robfig's mark for *
+	}
+	return masks, nil
+}
+
+// writeStandard writes the field in the numbers and ranges that every cron agrees on.
+func (f *cronField) writeStandard(text *strings.Builder, kind fieldKind, key string) {
+	switch f.form {
+	case formHash:
+		fmt.Fprint(text, hashedValue(kind, key))
+	case formList:
+		for i, it := range f.items {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			if kind == fieldDOW && it.hi == 7 {
+				writeSundays(text, it)
+				continue
+			}
+			fmt.Fprintf(text, "%d-%d/%d", it.lo, it.hi, max(it.step, 1))
+		}
+	default:
+		text.WriteByte('*')
+	}
+}
+
+// writeSundays lists the weekdays of an item that reaches 7, with Sunday as 0.
+func writeSundays(text *strings.Builder, it cronItem) {
+	for v := it.lo; v <= 7; v += max(it.step, 1) {
+		if v > it.lo {
+			text.WriteByte(',')
+		}
+		fmt.Fprint(text, v%7)
+	}
+}
+
+// restricted reports whether the field is anything but a literal * or ?.
+func (f *cronField) restricted() bool { return f.form != formAny }
+
+// usesHash reports whether any field is H.
+func (c *cronText) usesHash() bool {
+	for i := range c.fields {
+		if c.fields[i].form == formHash {
+			return true
+		}
+	}
+	return false
+}
+
+// followsClock reports whether the expression follows the clock rather than naming times:
+// it has a *, a step or a range in its second, minute or hour field.
+func (c *cronText) followsClock() bool {
+	for i := fieldSecond; i <= fieldHour; i++ {
+		if c.fields[i].followsClock() {
+			return true
+		}
+	}
+	return false
+}
+
+// followsClock reports whether the field was written with a *, a step or a range.
+func (f *cronField) followsClock() bool {
+	if f.form == formAny {
+		return true
+	}
+	for _, it := range f.items {
+		if it.star || it.ranged || it.step > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// yearSet returns the allowed years, or nil for all.
+func (f *cronField) yearSet() *yearSet {
+	if f.form == formUnrestrictedYears || f.form == formAny {
+		return nil
+	}
+	set := new(yearSet)
+	for _, it := range f.items {
+		for y := it.lo; y <= it.hi; y += max(it.step, 1) {
+			set.add(y)
+		}
+	}
+	return set
+}
+
+// yearSet is a set of years from minCronYear to maxCronYear.
+type yearSet [3]uint64
+
+func (s *yearSet) add(year int) {
+	i := year - minCronYear
+	s[i>>6] |= 1 << (i & 63)
+}
+
+// next returns the first year of the set that is not before year.
+func (s *yearSet) next(year int) (int, bool) {
+	i := max(year-minCronYear, 0)
+	for w := i >> 6; w < len(s); w++ {
+		word := s[w]
+		if w == i>>6 {
+			word &= ^uint64(0) << (i & 63)
+		}
+		if word != 0 {
+			return minCronYear + w<<6 + bits.TrailingZeros64(word), true
+		}
+	}
+	return 0, false
+}
+
+// prev returns the last year of the set that is not after year.
+func (s *yearSet) prev(year int) (int, bool) {
+	for i := min(year, maxCronYear) - minCronYear; i >= 0; i-- {
+		if s[i>>6]&(1<<(i&63)) != 0 {
+			return minCronYear + i, true
+		}
+	}
+	return 0, false
+}

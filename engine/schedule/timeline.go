@@ -1,0 +1,399 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Env is what a schedule needs besides its text to be computed.
+type Env struct {
+	// Key is "job/trigger": what H and jitter are hashed from.
+	Key string
+	// FirstSeen is the base of rate and every without a start, cut to microseconds. The
+	// zero value is the Unix epoch.
+	FirstSeen time.Time
+	// Calendars by name; those that the schedule does not use are not looked at.
+	Calendars map[string]CalendarSpec
+}
+
+// Timeline is a schedule bound to its environment: a set of instants that can be walked,
+// in UTC. It is immutable and safe for concurrent use.
+type Timeline struct {
+	schedule Schedule
+	key      string
+	cron     *cronTimes // KindCron
+	calendar calendar   // nil: none
+	zone     *zone
+
+	// Microseconds since the Unix epoch.
+	start, end int64 // [start, end)
+	base       int64 // KindRate: instant 0; KindEvery: what the first interval is added to
+	firstSeen  int64
+	interval   int64
+	at         int64 // KindOnce
+}
+
+// Instants outside these seconds do not exist: from year 1 to the end of MaxYear.
+const (
+	minInstant = -62135596800
+	maxInstant = 253370764800
+
+	micros = 1_000_000
+)
+
+// maxCandidates bounds how many excluded instants, or spans of them, are passed over in a
+// row.
+const maxCandidates = 10_000
+
+// Compile binds a schedule to its environment. It fails if the schedule is not valid, or
+// if its zone or calendar does not exist. A date that exists in no year is no error here:
+// the timeline is empty then, and Validate reports it.
+func (s Schedule) Compile(env Env) (*Timeline, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	t := &Timeline{schedule: s, key: env.Key, start: math.MinInt64, end: maxInstant * micros}
+	if err := t.bindZone(); err != nil {
+		return nil, err
+	}
+	if err := t.bindCalendar(env.Calendars); err != nil {
+		return nil, err
+	}
+	if !s.Start.IsZero() {
+		t.start = s.Start.UnixMicro()
+	}
+	if !s.End.IsZero() {
+		t.end = s.End.UnixMicro()
+	}
+	if !env.FirstSeen.IsZero() {
+		t.firstSeen = env.FirstSeen.UnixMicro()
+	}
+	t.interval = s.Interval.Microseconds()
+	switch s.Kind {
+	case KindManual:
+	case KindCron:
+		return t, t.bindCron()
+	case KindRate:
+		// Without a start, n counts from 1.
+		t.base = t.firstSeen + t.interval
+		if !s.Start.IsZero() {
+			t.base = t.start
+		}
+		t.start = max(t.start, t.base)
+	case KindEvery:
+		t.base = t.firstSeen
+		if !s.Start.IsZero() {
+			t.base = t.start
+		}
+	case KindOnce:
+		t.at = s.At.UnixMicro()
+	}
+	return t, nil
+}
+
+func (t *Timeline) bindZone() (err error) {
+	if t.schedule.TimeZone == "" {
+		t.zone = utcZone
+		return nil
+	}
+	t.zone, err = loadZone(t.schedule.TimeZone)
+	return err
+}
+
+func (t *Timeline) bindCron() error {
+	text, err := parseCron(t.schedule.Cron)
+	if err != nil {
+		return err
+	}
+	if t.key == "" && text.usesHash() {
+		return errors.New("H stands for a value that depends on the trigger: its key job/trigger is needed")
+	}
+	table, err := newCronTable(text, t.key)
+	if err != nil {
+		return err
+	}
+	t.cron = &cronTimes{
+		table:    table,
+		zone:     t.zone,
+		both:     t.schedule.Ambiguous == AmbiguousBoth || t.schedule.Ambiguous != AmbiguousFirst && text.followsClock(),
+		atGapEnd: t.schedule.Gap == GapNext,
+	}
+	return nil
+}
+
+// Schedule returns what the timeline was compiled from.
+func (t *Timeline) Schedule() Schedule { return t.schedule }
+
+// First returns the first instant of a fixed delay: one interval after start, or after it
+// was first seen if that is later than what start gives. For other kinds it is the first
+// instant after it was first seen.
+func (t *Timeline) First() (time.Time, bool) {
+	if t.schedule.Kind != KindEvery {
+		return toTime(t.next(t.firstSeen - 1))
+	}
+	first := t.base + t.interval
+	if first < t.firstSeen {
+		first = t.firstSeen + t.interval
+	}
+	return toTime(t.allowed(first))
+}
+
+// Next returns the first instant strictly after the given one; ok is false if there is
+// none, for a cron expression none within five years. For KindEvery, whose instants depend
+// on how long runs take, it is the first allowed instant that is at least one interval
+// after the given end of the previous occurrence. The repeat count of KindEvery is not
+// applied, since it counts what has fired.
+func (t *Timeline) Next(after time.Time) (next time.Time, ok bool) {
+	us, ok := toMicros(after)
+	if !ok {
+		return time.Time{}, false
+	}
+	return toTime(t.next(us))
+}
+
+// Prev returns the last instant strictly before the given one, for a cron expression
+// within five years. KindEvery has none.
+func (t *Timeline) Prev(before time.Time) (prev time.Time, ok bool) {
+	us, ok := toMicros(before)
+	if !ok {
+		return time.Time{}, false
+	}
+	if before.Nanosecond()%1000 != 0 {
+		us++ // a part of a microsecond after us
+	}
+	return toTime(t.prev(us))
+}
+
+// Count returns how many instants lie in [from, to), without walking through them.
+// KindEvery has none that are known ahead.
+func (t *Timeline) Count(from, to time.Time) int {
+	return int(t.count(ceilMicros(from), ceilMicros(to)))
+}
+
+func (t *Timeline) next(after int64) (int64, bool) {
+	switch t.schedule.Kind {
+	case KindManual:
+	case KindEvery:
+		return t.allowed(after + t.interval)
+	case KindOnce:
+		if after < t.at {
+			return t.within(t.at)
+		}
+	case KindRate, KindCron:
+		return t.search(max(after+1, t.start))
+	}
+	return 0, false
+}
+
+// within returns a single instant if it lies in range and is not excluded.
+func (t *Timeline) within(at int64) (int64, bool) {
+	if at < t.start || at >= t.end {
+		return 0, false
+	}
+	if t.calendar != nil {
+		if excluded, _ := t.calendar.at(floorDiv(at, micros)); excluded {
+			return 0, false
+		}
+	}
+	return at, true
+}
+
+// allowed returns the first moment at or after the given one that is not excluded.
+func (t *Timeline) allowed(at int64) (int64, bool) {
+	at = max(at, t.start)
+	if t.calendar != nil {
+		if until, excluded := t.excluded(at); excluded {
+			at = until
+		}
+	}
+	return at, at < t.end
+}
+
+// search returns the first instant at or after from.
+func (t *Timeline) search(from int64) (int64, bool) {
+	if from >= t.end {
+		return 0, false
+	}
+	var limit int64
+	if t.cron != nil {
+		// The instant searched from is the last one that does not count.
+		limit = t.cron.limit(floorDiv(from-1, micros), searchYears)
+	}
+	for range maxCandidates {
+		at, ok := t.candidate(from, limit)
+		if !ok || at >= t.end {
+			return 0, false
+		}
+		if t.calendar == nil {
+			return at, true
+		}
+		until, excluded := t.excluded(at)
+		if !excluded {
+			return at, true
+		}
+		from = until
+	}
+	return 0, false
+}
+
+// candidate returns the first instant at or after from, excluded or not.
+func (t *Timeline) candidate(from, limit int64) (int64, bool) {
+	if t.cron != nil {
+		seconds, ok := t.cron.next(-floorDiv(-from, micros), limit)
+		return seconds * micros, ok
+	}
+	if from <= t.base {
+		return t.base, true
+	}
+	return t.base - floorDiv(t.base-from, t.interval)*t.interval, true
+}
+
+// excluded returns the end of the excluded span that holds the instant.
+func (t *Timeline) excluded(at int64) (until int64, excluded bool) {
+	seconds := floorDiv(at, micros)
+	excluded, end := t.calendar.at(seconds)
+	if !excluded {
+		return 0, false
+	}
+	for range maxCandidates {
+		more, next := t.calendar.at(end)
+		if !more || end >= maxInstant {
+			break
+		}
+		end = next
+	}
+	return min(end, maxInstant) * micros, true
+}
+
+func (t *Timeline) prev(before int64) (int64, bool) {
+	before = min(before, t.end)
+	switch t.schedule.Kind {
+	case KindManual, KindEvery:
+		return 0, false
+	case KindOnce:
+		if t.at >= before {
+			return 0, false
+		}
+		return t.within(t.at)
+	case KindRate, KindCron:
+	}
+	var limit int64
+	if t.cron != nil {
+		limit = t.cron.limit(-floorDiv(-before, micros), -searchYears)
+	}
+	for range maxCandidates {
+		at, ok := t.candidateBefore(before, limit)
+		if !ok || at < t.start {
+			return 0, false
+		}
+		if t.calendar == nil {
+			return at, true
+		}
+		if excluded, _ := t.calendar.at(floorDiv(at, micros)); !excluded {
+			return at, true
+		}
+		before = at
+	}
+	return 0, false
+}
+
+func (t *Timeline) candidateBefore(before, limit int64) (int64, bool) {
+	if t.cron != nil {
+		seconds, ok := t.cron.prev(floorDiv(before-1, micros), limit)
+		return seconds * micros, ok
+	}
+	if before <= t.base {
+		return 0, false
+	}
+	return t.base + (before-1-t.base)/t.interval*t.interval, true
+}
+
+func (t *Timeline) count(from, to int64) int64 {
+	from, to = max(from, t.start), min(to, t.end)
+	if from >= to {
+		return 0
+	}
+	if t.calendar == nil {
+		return t.countAll(from, to)
+	}
+	var n int64
+	for from < to {
+		excluded, until := t.calendar.at(floorDiv(from, micros))
+		end := min(until, maxInstant) * micros
+		if !excluded {
+			n += t.countAll(from, min(end, to))
+		}
+		from = end
+	}
+	return n
+}
+
+// countAll counts the instants in [from, to), excluded or not.
+func (t *Timeline) countAll(from, to int64) int64 {
+	switch t.schedule.Kind {
+	case KindCron:
+		return t.cron.count(-floorDiv(-from, micros), -floorDiv(-to, micros))
+	case KindRate:
+		from = max(from, t.base)
+		if from >= to {
+			return 0
+		}
+		return floorDiv(to-1-t.base, t.interval) - floorDiv(from-1-t.base, t.interval)
+	case KindOnce:
+		if from <= t.at && t.at < to {
+			return 1
+		}
+	case KindManual, KindEvery:
+	}
+	return 0
+}
+
+// Jitter returns the delay of one occurrence's sending, from 0 to below the schedule's
+// jitter. It depends on the occurrence and the trigger alone, so that whoever sends it
+// waits equally long.
+func (t *Timeline) Jitter(occurrenceID string) time.Duration {
+	if t.schedule.Jitter <= 0 {
+		return 0
+	}
+	return time.Duration(hash64(t.key, occurrenceID) % uint64(t.schedule.Jitter))
+}
+
+// toMicros returns the whole microseconds of an instant; ok is false beyond the years that
+// have instants. Earlier instants count as the first.
+func toMicros(t time.Time) (us int64, ok bool) {
+	switch y := t.Year(); {
+	case y < 1:
+		return minInstant * micros, true
+	case y > MaxYear+1:
+		return 0, false
+	}
+	return t.UnixMicro(), true
+}
+
+// ceilMicros rounds up, for the ends of half-open ranges.
+func ceilMicros(t time.Time) int64 {
+	us, ok := toMicros(t)
+	if !ok {
+		return maxInstant * micros
+	}
+	if t.Nanosecond()%1000 != 0 {
+		us++
+	}
+	return us
+}
+
+func toTime(us int64, ok bool) (time.Time, bool) {
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(us).UTC(), true
+}
+
+func (t *Timeline) bindCalendar(specs map[string]CalendarSpec) error {
+	if t.schedule.Calendar == "" {
+		return nil
+	}
+	return fmt.Errorf("unknown calendar %q", t.schedule.Calendar)
+}
