@@ -31,6 +31,12 @@ type Leadership interface {
 	Leader() Leader
 }
 
+// LeadershipFunc is a function that is a [Leadership].
+type LeadershipFunc func() Leader
+
+// Leader implements [Leadership].
+func (f LeadershipFunc) Leader() Leader { return f() }
+
 // Leader says who leads, as GET /leader answers it.
 type Leader struct {
 	// Name is the identity of the leader; empty while none is known. Clients of the old

@@ -29,7 +29,7 @@ func (s *Server) registerInfo(api huma.API) {
 			return &output{Body: Info{
 				Version: s.opts.Version, Commit: s.opts.Commit, GoVersion: runtime.Version(),
 				ZoneData: s.opts.ZoneData, Namespace: s.opts.Namespace, App: s.opts.App,
-				Node: status.Node, Leader: s.opts.Leadership.Leader(), InFlight: status.InFlight,
+				Node: status.Node, Leader: s.leaderNow(), InFlight: status.InFlight,
 			}}, nil
 		})
 }

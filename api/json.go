@@ -40,7 +40,7 @@ func checkUniqueKeys(data []byte) error {
 	dec.UseNumber()
 	for {
 		token, err := dec.Token()
-		if err == io.EOF { //nolint:errorlint // Token returns it bare
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

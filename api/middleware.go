@@ -65,9 +65,8 @@ func (s *Server) finish(w *statusRecorder, r *http.Request, begin time.Time, pan
 	}
 	switch {
 	case panicked == nil:
-	case r.Context().Err() != nil || panicked == http.ErrAbortHandler: //nolint:errorlint // a panic value, not an error chain
-		// The client has gone, and writing to it failed.
-		panicked = nil
+	case w.failed || r.Context().Err() != nil:
+		// The client has gone; the framework panics when it cannot write.
 	default:
 		s.log.LogAttrs(r.Context(), slog.LevelError, "request handler panicked", append(attrs,
 			slog.String(logkey.Error, fmt.Sprint(panicked)), slog.String("stack", string(debug.Stack())))...)
@@ -172,10 +171,11 @@ func refuse(w http.ResponseWriter, detail string) {
 	p.Write(w)
 }
 
-// statusRecorder remembers the status of an answer.
+// statusRecorder remembers the status of an answer, and whether the client took it.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
+	failed bool
 }
 
 func (w *statusRecorder) WriteHeader(status int) {
@@ -189,7 +189,9 @@ func (w *statusRecorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.failed = w.failed || err != nil
+	return n, err
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.

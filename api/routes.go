@@ -63,7 +63,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 // leader answers who leads, always with 200; with require=self only the leader answers 200,
 // so that a probe or a Service can choose it.
 func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
-	leader := s.opts.Leadership.Leader()
+	leader := s.leaderNow()
 	status := http.StatusOK
 	if query := r.URL.Query(); query.Has("require") {
 		if query.Get("require") != "self" {
@@ -74,8 +74,6 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	leader.AcquiredAt = leader.AcquiredAt.UTC()
-	leader.RenewedAt = leader.RenewedAt.UTC()
 	body, err := json.Marshal(leader)
 	if err != nil { // a time outside of the years 0 to 9999
 		writeProblem(w, r, problem.From(err))
@@ -84,4 +82,11 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
+}
+
+func (s *Server) leaderNow() Leader {
+	leader := s.opts.Leadership.Leader()
+	leader.AcquiredAt = leader.AcquiredAt.UTC()
+	leader.RenewedAt = leader.RenewedAt.UTC()
+	return leader
 }

@@ -31,6 +31,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
+var _ api.Engine = (*engine.Engine)(nil)
+
 // fakeEngine keeps runs in a list.
 type fakeEngine struct {
 	status engine.Status

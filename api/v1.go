@@ -18,8 +18,8 @@ import (
 // maxBodyBytes is the most that a request may carry; more is answered with 413.
 const maxBodyBytes = 512 << 10
 
-// The framework keeps these in variables of its package. Set once, before any use.
-func init() { //nolint:gochecknoinits // see above
+// The framework keeps these in variables of its package: set once, before any use.
+func init() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		return frameworkProblem(status, msg, errs)

@@ -22,7 +22,7 @@ const ContentType = "application/problem+json"
 const typeBase = "https://github.com/leasecron/leasecron/blob/main/docs/errors.md#"
 
 // Problem is one problem document.
-type Problem struct {
+type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Type      string   `json:"type" doc:"Where this kind of error is explained; about:blank when the status says it all." example:"https://github.com/leasecron/leasecron/blob/main/docs/errors.md#scheduling_notfound_001"`
 	Title     string   `json:"title" doc:"The kind of error, the same each time." example:"No such job"`
 	Status    int      `json:"status" doc:"The HTTP status." example:"404"`

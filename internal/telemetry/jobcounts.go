@@ -29,8 +29,8 @@ type jobCounts struct {
 }
 
 type jobCount struct {
-	runs   []uint64 // by outcome
-	missed []uint64 // by reason
+	runs   []float64 // by outcome
+	missed []float64 // by reason
 }
 
 func (c *jobCounts) init() {
@@ -75,7 +75,7 @@ func (c *jobCounts) missed(job string, reason run.Reason, n int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.job(job).missed[i] += uint64(n)
+	c.job(job).missed[i] += float64(n)
 }
 
 // job is called with mu held.
@@ -89,7 +89,7 @@ func (c *jobCounts) job(name string) *jobCount {
 }
 
 func (c *jobCounts) newJob() *jobCount {
-	return &jobCount{runs: make([]uint64, len(c.outcomes)), missed: make([]uint64, len(c.reasons))}
+	return &jobCount{runs: make([]float64, len(c.outcomes)), missed: make([]float64, len(c.reasons))}
 }
 
 // Describe implements [prometheus.Collector].
@@ -121,6 +121,6 @@ func (c *jobCounts) snapshot() []prometheus.Metric {
 	return out
 }
 
-func constCounter(d *prometheus.Desc, n uint64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+func constCounter(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }

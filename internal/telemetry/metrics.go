@@ -109,7 +109,7 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 	t.reloadSuccessTime = gauge("config_last_reload_success_timestamp_seconds",
 		"When job definitions were last accepted; 0: never.")
 
-	info := gaugeOf(prometheus.GaugeOpts{
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels tell which program this is.",
 		ConstLabels: prometheus.Labels{
 			labelVersion: opts.Version, labelCommit: opts.Commit, labelGoVersion: runtime.Version(),
@@ -170,10 +170,8 @@ func counter(name, help string) prometheus.Counter {
 }
 
 func gauge(name, help string) prometheus.Gauge {
-	return gaugeOf(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 }
-
-func gaugeOf(opts prometheus.GaugeOpts) prometheus.Gauge { return prometheus.NewGauge(opts) }
 
 // histogram is native and classic at once: servers that do not scrape native histograms, the
 // default, see the buckets.
