@@ -1,0 +1,86 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DefaultTarget is called by jobs for which the document names no target.
+const DefaultTarget = "http://127.0.0.1:8080"
+
+// checkTarget accepts an http or https URL whose host is loopback or in allowed, and returns it
+// without a trailing slash. Link-local addresses, where clouds keep their metadata services, are
+// refused even when they are listed.
+func checkTarget(raw string, allowed []string) (string, error) {
+	const want = "want a URL such as " + DefaultTarget
+	if len(raw) > longestURL {
+		return "", fmt.Errorf("is longer than %d bytes", longestURL)
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil, u.Opaque != "", u.Host == "":
+		return "", fmt.Errorf("is no URL (%s)", want)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", fmt.Errorf("has the scheme %s (%s)", quote(u.Scheme), want)
+	case u.User != nil:
+		return "", errors.New("holds a user name or password (want none; see bearerFile)")
+	case u.Fragment != "":
+		return "", errors.New("has a fragment (want none)")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", fmt.Errorf("has the port %s (want 1 to 65535)", quote(port))
+		}
+	}
+	host := strings.ToLower(u.Hostname())
+	switch {
+	case isForbidden(host):
+		return "", fmt.Errorf("host %s is a link-local or unspecified address, which jobs may never call", quote(host))
+	case !isHost(host):
+		return "", fmt.Errorf("host %s is neither a host name nor an IP address", quote(host))
+	case !isLoopback(host) && !slices.Contains(allowed, host):
+		return "", fmt.Errorf("host %s is not loopback (want 127.0.0.1, ::1 or localhost, or list it in %sALLOWED_HOSTS)", quote(host), SettingPrefix)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
+}
+
+// isForbidden reports whether host is an address that no setting makes callable.
+func isForbidden(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	addr = addr.Unmap()
+	return addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr.Zone() != "" ||
+		addr.WithZone("") == awsMetadataIPv6
+}
+
+// awsMetadataIPv6 is a unique local address, so no range tells that it is a metadata service.
+var awsMetadataIPv6 = netip.MustParseAddr("fd00:ec2::254")
+
+// isHost reports whether host is an IP address or a DNS name. A name whose last label is a number
+// is none: resolvers read 0x7f.1 and 2852039166 as addresses.
+func isHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	if len(host) > 253 || !dnsSubdomain.MatchString(host) {
+		return false
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err != nil
+}
