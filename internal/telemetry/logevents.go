@@ -19,7 +19,7 @@ func LogEvents(logger *slog.Logger) engine.Observer {
 
 type eventLog struct {
 	log *slog.Logger
-	// ledgerDown makes an outage two lines, its begin and its end, however many swaps fail.
+	// ledgerDown: the last swap failed, so that the next good one is worth a line.
 	ledgerDown atomic.Bool
 }
 
@@ -49,11 +49,15 @@ func (l *eventLog) Observe(event engine.Event) {
 }
 
 func (l *eventLog) termEnded(e engine.TermEnded) {
+	attrs := []slog.Attr{slog.Int64(logkey.Term, e.Term)}
 	if e.Err != nil {
-		l.write(slog.LevelWarn, "leadership lost", slog.Int64(logkey.Term, e.Term), logkey.Err(e.Err))
-		return
+		attrs = append(attrs, slog.String(logkey.Reason, e.Err.Error()))
 	}
-	l.write(slog.LevelInfo, "leadership handed over", slog.Int64(logkey.Term, e.Term))
+	level, msg := slog.LevelInfo, "leadership ended"
+	if steppedDown(e.Err) {
+		level, msg = slog.LevelWarn, "leadership given up"
+	}
+	l.write(level, msg, attrs...)
 }
 
 func (l *eventLog) runEnded(e engine.RunEnded) {
@@ -108,11 +112,9 @@ func (l *eventLog) committed(e engine.Committed) {
 		}
 		return
 	}
-	level := slog.LevelDebug
-	if l.ledgerDown.CompareAndSwap(false, true) {
-		level = slog.LevelWarn
-	}
-	l.write(level, "ledger not written", slog.Duration(logkey.Duration, e.Took), logkey.Err(e.Err))
+	// The engine, which knows whether it matters, warns of the first.
+	l.ledgerDown.Store(true)
+	l.write(slog.LevelDebug, "ledger not written", slog.Duration(logkey.Duration, e.Took), logkey.Err(e.Err))
 }
 
 func (l *eventLog) write(level slog.Level, msg string, attrs ...slog.Attr) {

@@ -78,8 +78,9 @@ func TestLogEvents(t *testing.T) {
 		want   []string
 	}{
 		"a term won":                   {[]engine.Event{engine.TermBegan{Term: 1}}, []string{"INFO leadership won"}},
-		"a term handed over":           {[]engine.Event{engine.TermEnded{Term: 1}}, []string{"INFO leadership handed over"}},
-		"a term lost":                  {[]engine.Event{engine.TermEnded{Term: 1, Err: errors.New("expired")}}, []string{"WARN leadership lost"}},
+		"a term handed over":           {[]engine.Event{engine.TermEnded{Term: 1}}, []string{"INFO leadership ended"}},
+		"a term ended by a signal":     {[]engine.Event{engine.TermEnded{Term: 1, Err: errors.New("terminated signal received")}}, []string{"INFO leadership ended"}},
+		"a term given up":              {[]engine.Event{engine.TermEnded{Term: 1, Err: engine.ErrTermOver}}, []string{"WARN leadership given up"}},
 		"other jobs":                   {[]engine.Event{engine.JobsChanged{Jobs: []config.Job{{Name: "a"}}}}, []string{"INFO job set changed"}},
 		"a run that failed for good":   {[]engine.Event{end(run.StateFailed, true)}, []string{"WARN run failed"}},
 		"a run that will be repeated":  {[]engine.Event{end(run.StateFailed, false), engine.RetryPlanned{}}, []string{"DEBUG attempt failed", "DEBUG retry planned"}},
@@ -90,9 +91,9 @@ func TestLogEvents(t *testing.T) {
 			[]string{"WARN instants missed"},
 		},
 		"a skip that the overlap policy asked for": {[]engine.Event{engine.Missed{Reason: run.ReasonOverlap, Count: 1}}, []string{"INFO instants missed"}},
-		"an outage of the ledger is two lines": {
+		"the end of a ledger's outage is one line": {
 			[]engine.Event{broken, broken, engine.Committed{}, engine.Committed{}},
-			[]string{"WARN ledger not written", "DEBUG ledger not written", "INFO ledger can be written again"},
+			[]string{"DEBUG ledger not written", "DEBUG ledger not written", "INFO ledger can be written again"},
 		},
 		"a swap with nothing to write is no outage": {[]engine.Event{engine.Committed{Err: engine.ErrNoChange}}, []string{}},
 	}
@@ -131,7 +132,7 @@ func TestAnHourOfNormalWorkLogsNoWarning(t *testing.T) {
 		emit(ended("a", run.StateSucceeded, time.Millisecond))
 	}
 	emit(engine.TermEnded{Term: 1})
-	want := []string{"INFO leadership won", "INFO job set changed", "INFO leadership handed over"}
+	want := []string{"INFO leadership won", "INFO job set changed", "INFO leadership ended"}
 	if diff := cmp.Diff(want, lines(t, out.String())); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}

@@ -152,6 +152,11 @@ func (t *Telemetry) LeaseRenewed(took time.Duration, err error) {
 	t.renew.Observe(seconds(took))
 }
 
+// LeadershipLost records that the election ended a term because the Lease was taken away: it had
+// expired, somebody else has it, or it is gone. It is not called for a hand-over, nor when the
+// engine stepped down, which the engine's events tell.
+func (t *Telemetry) LeadershipLost() { t.leadershipLost.Inc() }
+
 // ClockSkew records how far the local clock is ahead of the API server's; negative: behind.
 func (t *Telemetry) ClockSkew(ahead time.Duration) { t.clockSkew.Set(ahead.Seconds()) }
 

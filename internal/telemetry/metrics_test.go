@@ -242,6 +242,9 @@ func TestCounters(t *testing.T) {
 	w.Observe(engine.TermEnded{Term: 1}) // handed over
 	w.Observe(engine.TermBegan{Term: 3})
 	w.Observe(engine.TermEnded{Term: 3, Err: errors.New("lease expired")})
+	w.LeadershipLost() // as the election tells of the same end
+	w.Observe(engine.TermBegan{Term: 5})
+	w.Observe(engine.TermEnded{Term: 5, Err: fmt.Errorf("turn: %w", engine.ErrTermOver)})
 	w.Observe(engine.Committed{Took: 5 * time.Millisecond, Bytes: 100})
 	w.Observe(engine.Committed{Took: time.Second, Err: errors.New("no answer")})
 	w.Observe(engine.Committed{Err: engine.ErrNoChange})
@@ -250,7 +253,7 @@ func TestCounters(t *testing.T) {
 	w.LeaseRenewed(4*time.Millisecond, nil)
 	w.LeaseRenewed(time.Second, errors.New("no answer"))
 	w.want([]string{
-		"leader_transitions_total{} 2", "leadership_lost_total{} 1",
+		"leader_transitions_total{} 3", "leadership_lost_total{} 2",
 		"lease_renew_failures_total{} 1", "lease_renew_seconds{} count 1 sum 0.004",
 		"ledger_commit_failures_total{} 1", "ledger_commit_seconds{} count 1 sum 0.005",
 		"manual_triggers_total{} 1", "retries_total{} 1",

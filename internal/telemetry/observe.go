@@ -14,7 +14,7 @@ func (t *Telemetry) Observe(event engine.Event) {
 	case engine.TermBegan:
 		t.leaderTransitions.Inc()
 	case engine.TermEnded:
-		if e.Err != nil {
+		if steppedDown(e.Err) {
 			t.leadershipLost.Inc()
 		}
 	case engine.JobsChanged:
@@ -41,6 +41,13 @@ func (t *Telemetry) Observe(event engine.Event) {
 			t.ledgerCommitFailures.Inc()
 		}
 	}
+}
+
+// steppedDown reports whether the engine gave up a term that it could not go on with. Every other
+// end is the election's to judge: it knows whether a Lease was taken away or handed over, which
+// the cause of a context does not tell.
+func steppedDown(err error) bool {
+	return errors.Is(err, engine.ErrTermOver) || errors.Is(err, engine.ErrLedgerFailing)
 }
 
 // commitFailed reports whether the error of a swap is a failure, and not merely that there was
