@@ -12,17 +12,8 @@ import (
 	"github.com/leasecron/leasecron/engine/run"
 )
 
-const (
-	// DefaultTimeout bounds an attempt that names no timeout.
-	DefaultTimeout = 30 * time.Second
-	// idleTimeout is how long a connection is kept for the next callback. It is well below the
-	// second for which an app is asked to keep it, so that it is this side that closes first.
-	idleTimeout = 500 * time.Millisecond
-	// maxIdlePerHost lets a burst of callbacks keep its connections, far above the usual slots.
-	maxIdlePerHost = 128
-	// maxResponseHeader bounds what an app may send before its body.
-	maxResponseHeader = 64 << 10
-)
+// DefaultTimeout bounds an attempt that names no timeout.
+const DefaultTimeout = 30 * time.Second
 
 // errTimeout is the cause with which an attempt's context ends when its time is up.
 var errTimeout = errors.New("the attempt's timeout has passed")
@@ -44,7 +35,6 @@ type Options struct {
 type Client struct {
 	userAgent string
 	targets   targets
-	transport *http.Transport
 	http      *http.Client
 }
 
@@ -58,26 +48,12 @@ func New(o Options) (*Client, error) {
 		userAgent: "leasecron/" + cmp.Or(o.Version, "dev"),
 		targets:   hosts,
 	}
-	c.transport = &http.Transport{
-		// Never a proxy: the environment's is meant for the way out of the cluster.
-		Proxy:                  nil,
-		DialContext:            hosts.dialGated,
-		TLSClientConfig:        tlsConfig(o.TLS),
-		TLSHandshakeTimeout:    10 * time.Second,
-		MaxIdleConnsPerHost:    maxIdlePerHost,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxResponseHeader,
-		// An answer is read as it comes: unpacking it would let 1 KiB become many.
-		DisableCompression: true,
-		// HTTP/1.1 alone: the gate counts on one request at a time on a connection.
-		Protocols: http1(),
-	}
-	c.http = &http.Client{Transport: c.transport, CheckRedirect: noRedirect}
+	c.http = &http.Client{Transport: newTransports(hosts, o.TLS), CheckRedirect: noRedirect}
 	return c, nil
 }
 
 // Close gives up the idle connections. Attempts in flight go on.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Invoke delivers one attempt and returns when it has ended: at the latest when its timeout has
 // passed or ctx has ended, whichever is first. MayStart and Started are called from another
@@ -113,20 +89,5 @@ func (c *Client) deliver(ctx context.Context, a run.Attempt, g *gate, retryUntil
 	if err != nil {
 		return failure(ctx, g, err)
 	}
-	return answer(resp, a, target, token)
-}
-
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-func http1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
-}
-
-func tlsConfig(given *tls.Config) *tls.Config {
-	if given == nil {
-		return &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	return given.Clone()
+	return answer(resp, g, a, target, token)
 }

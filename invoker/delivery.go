@@ -95,9 +95,9 @@ func (d *delivery) again(ctx context.Context, _ *http.Response, err error) (bool
 		d.wait = min(firstWait<<min(d.tries, 10), maxWait)
 		d.tries++
 	case reused:
-		// The app hung up on an idle connection; what else is idle may be as stale.
+		// The app hung up on an idle connection. What else is idle may be as stale.
 		d.wait = 0
-		d.client.transport.CloseIdleConnections()
+		d.client.http.CloseIdleConnections()
 	default:
 		return false, nil
 	}

@@ -31,7 +31,7 @@ type gate struct {
 	sent      bool // bytes were, or are just being, handed to the kernel
 	refusal   error
 	startedAt time.Time
-	reused    bool // the latest connection had carried a request before
+	carrier   *request // on the latest connection
 }
 
 // check asks MayStart and keeps its refusal. The caller holds no lock.
@@ -100,38 +100,66 @@ func (g *gate) close() time.Time {
 func (g *gate) state() (sent, reused bool, refusal error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sent, g.reused, g.refusal
+	return g.sent, g.carrier != nil && g.carrier.reused, g.refusal
+}
+
+// answered says that the answer was read to its end: the connection is idle from now on.
+func (g *gate) answered() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.carrier != nil {
+		g.carrier.answered.Store(true)
+	}
 }
 
 // watch arms the gate on whichever connection the transport picks.
 func (g *gate) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		g.mu.Lock()
-		g.reused = info.Reused
-		g.mu.Unlock()
-		nc := info.Conn
-		overTLS := false
-		if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-			nc, overTLS = t.NetConn(), true
-		}
-		if c, ok := nc.(*conn); ok {
-			c.request.Store(&request{gate: g, reused: info.Reused, overTLS: overTLS})
-		}
-	}})
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { g.carry(nil) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			r := &request{gate: g, reused: info.Reused}
+			nc := info.Conn
+			if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+				nc, r.overTLS = t.NetConn(), true
+			}
+			g.carry(r)
+			if c, ok := nc.(*conn); ok {
+				c.request.Store(r)
+			}
+		},
+	})
+}
+
+func (g *gate) carry(r *request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.carrier = r
 }
 
 // conn is a connection that asks the gate before the first byte of each request.
 type conn struct {
 	net.Conn
+	hungUp  func()                  // told when the peer closes the connection while it is idle
 	request atomic.Pointer[request] // nil: no request yet (a TLS handshake)
 }
 
 // request is the request that a connection carries now.
 type request struct {
-	gate    *gate
-	reused  bool
-	overTLS bool
-	begun   atomic.Bool
+	gate     *gate
+	reused   bool // the connection had carried another one before
+	overTLS  bool
+	begun    atomic.Bool
+	answered atomic.Bool
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		if r := c.request.Load(); r != nil && r.answered.Load() {
+			c.hungUp()
+		}
+	}
+	return n, err
 }
 
 func (c *conn) Write(p []byte) (int, error) {
@@ -142,6 +170,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	// A look at the socket closes the gap in which the app has hung up and the transport's
 	// reader has not noticed yet.
 	if r.reused && stale(c.Conn, r.overTLS) {
+		c.hungUp()
 		return 0, errStale
 	}
 	if err := r.gate.open(); err != nil {

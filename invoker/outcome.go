@@ -25,14 +25,18 @@ const (
 
 // answer turns a response into an outcome. The status line is the verdict; the body is only its
 // message, and one that is cut off, too long or too slow does not change the verdict.
-func answer(resp *http.Response, a run.Attempt, target *url.URL, token string) run.Outcome {
+func answer(resp *http.Response, g *gate, a run.Attempt, target *url.URL, token string) run.Outcome {
 	// Reading ends with the body, at the limit, or with the attempt's context. The byte beyond
 	// the limit tells a body that ends there, whose connection can be used again.
 	var body []byte
+	var err error
 	if resp.ContentLength != 0 {
-		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	}
 	_ = resp.Body.Close()
+	if err == nil && len(body) <= maxBody {
+		g.answered()
+	}
 	text := message(body, token)
 
 	out := run.Outcome{Status: resp.StatusCode, Message: text}

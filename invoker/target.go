@@ -101,15 +101,6 @@ func (t targets) dial(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext(ctx, network, address)
 }
 
-// dialGated is dial for the transport of the callbacks.
-func (t targets) dialGated(ctx context.Context, network, address string) (net.Conn, error) {
-	nc, err := t.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: nc}, nil
-}
-
 // metadata are the addresses of cloud metadata services outside the link-local ranges.
 var metadata = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:ec2::254"):   true,

@@ -28,15 +28,19 @@ func Reply(status int, body string, header ...string) Behavior {
 // After works for d, whether or not the caller waits, then does what next says.
 func After(d time.Duration, next Behavior) Behavior {
 	return func(a *App, w http.ResponseWriter, r *http.Request) {
-		if a.pause(d) {
-			next(a, w, r)
+		if !a.pause(d) {
+			panic(http.ErrAbortHandler)
 		}
+		next(a, w, r)
 	}
 }
 
 // Never does not answer as long as the app is up.
 func Never() Behavior {
-	return func(a *App, _ http.ResponseWriter, _ *http.Request) { <-a.closing }
+	return func(a *App, _ http.ResponseWriter, _ *http.Request) {
+		<-a.closing
+		panic(http.ErrAbortHandler) // or the server would answer 200
+	}
 }
 
 // ReadThenClose closes the connection in good order, without an answer.
