@@ -118,7 +118,7 @@ func (l *eventLog) committed(e engine.Committed) {
 }
 
 func (l *eventLog) write(level slog.Level, msg string, attrs ...slog.Attr) {
-	l.log.LogAttrs(context.Background(), level, msg, attrs...)
+	l.log.LogAttrs(context.Background(), level, msg, attrs...) //nolint:sloglint // every caller passes a constant
 }
 
 // runAttrs leaves out the run's message and data: a body has no place in a log.

@@ -29,6 +29,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
+	t.Helper()
 	w := &world{t: t, registry: prometheus.NewPedanticRegistry()}
 	w.Telemetry = telemetry.New(w.registry, telemetry.Options{
 		Version: "v0.1.0", Commit: "0123abc", Now: func() time.Time { return noon },
