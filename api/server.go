@@ -70,6 +70,7 @@ type endpoint struct {
 	address  string
 	server   *http.Server
 	listener net.Listener
+	bound    string // where Listen opened it, the port filled in
 }
 
 // New prepares a server. It opens nothing.
@@ -130,15 +131,18 @@ func (s *Server) Listen(ctx context.Context) error {
 		}
 		e.listener = limitListener(l, maxConnections)
 	}
+	for _, e := range s.endpoints() {
+		e.bound = e.listener.Addr().String()
+	}
 	return nil
 }
 
-// Close closes what Listen opened when Run will not be called. It may be called twice.
+// Close closes what Listen opened when Run will not be called. It may be called twice, and after
+// Run, where it does nothing.
 func (s *Server) Close() {
 	for _, e := range s.endpoints() {
 		if e.listener != nil {
 			_ = e.listener.Close()
-			e.listener = nil
 		}
 	}
 }
@@ -150,10 +154,10 @@ func (s *Server) Address() string { return s.pod.listening() }
 func (s *Server) APIAddress() string { return s.api.listening() }
 
 func (e *endpoint) listening() string {
-	if e == nil || e.listener == nil {
+	if e == nil {
 		return ""
 	}
-	return e.listener.Addr().String()
+	return e.bound
 }
 
 // Run answers requests until ctx ends, then lets those that have begun end (5 s at most) and
