@@ -11,7 +11,7 @@ const (
 	LargestDocument = 1 << 20
 
 	deepestNesting = 64
-	mostKeys       = 2_000   // of one mapping
+	mostKeys       = 1_000   // of one mapping
 	mostNodes      = 500_000 // with every alias expanded
 )
 

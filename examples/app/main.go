@@ -1,0 +1,133 @@
+// Command app is an example application: it receives the callbacks of a leasecron sidecar and
+// prints each as one line. An app in any language does the same: answer POST with 2xx when the
+// work is done.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// callback is the part of the request's body that this app looks at.
+type callback struct {
+	Occurrence  string          `json:"occurrence"`
+	Job         string          `json:"job"`
+	Trigger     *string         `json:"trigger"` // null for a run that was asked for by hand
+	ScheduledAt time.Time       `json:"scheduledAt"`
+	Attempt     int             `json:"attempt"`
+	Data        json.RawMessage `json:"data"`
+}
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *listen, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "example app:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, and then stops at once: an example has no work worth waiting for.
+func run(ctx context.Context, address string, out io.Writer) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: newApp(out), ReadHeaderTimeout: 5 * time.Second}
+	fmt.Fprintf(out, "app: listening on http://%s\n", listener.Addr())
+
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// app prints callbacks. Flaky ones fail the first time, so that a retry can be seen.
+type app struct {
+	out io.Writer
+
+	mu     sync.Mutex
+	failed map[string]bool // occurrences that have failed once
+}
+
+func newApp(out io.Writer) http.Handler {
+	a := &app{out: out, failed: make(map[string]bool)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("POST /jobs/flaky", a.flaky)
+	mux.HandleFunc("POST /jobs/{name...}", a.done)
+	return mux
+}
+
+// done answers 200: the sidecar keeps the body as the run's message.
+func (a *app) done(w http.ResponseWriter, r *http.Request) {
+	if c, ok := a.read(w, r); ok {
+		a.print(c, r, "done")
+		fmt.Fprintf(w, "%s is done\n", c.Job)
+	}
+}
+
+// flaky answers 503 to the first attempt of each occurrence. The occurrence stays the same over
+// all attempts: it is what an app remembers in order to do the work once.
+func (a *app) flaky(w http.ResponseWriter, r *http.Request) {
+	c, ok := a.read(w, r)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	first := !a.failed[c.Occurrence]
+	if first {
+		a.failed[c.Occurrence] = true
+	} else {
+		delete(a.failed, c.Occurrence)
+	}
+	a.mu.Unlock()
+	if first {
+		a.print(c, r, "answers 503, a retry will follow")
+		http.Error(w, "not this time", http.StatusServiceUnavailable)
+		return
+	}
+	a.print(c, r, "done")
+	fmt.Fprintf(w, "%s is done\n", c.Job)
+}
+
+func (a *app) read(w http.ResponseWriter, r *http.Request) (callback, bool) {
+	var c callback
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&c); err != nil {
+		http.Error(w, "the body is no callback: "+err.Error(), http.StatusBadRequest)
+		return c, false
+	}
+	return c, true
+}
+
+func (a *app) print(c callback, r *http.Request, result string) {
+	name := c.Job
+	if c.Trigger != nil {
+		name += "/" + *c.Trigger
+	}
+	late := time.Since(c.ScheduledAt).Round(time.Millisecond)
+	token := r.Header.Get("Leasecron-Fencing-Token")
+	if token == "" {
+		token = "none"
+	}
+	line := fmt.Sprintf("app: %-24s scheduled %s, %s late, attempt %d, token %s, occurrence %.8s…, data %s: %s\n",
+		name, c.ScheduledAt.Local().Format("15:04:05.000"), late, c.Attempt, token, c.Occurrence, c.Data, result)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _ = io.WriteString(a.out, line)
+}
