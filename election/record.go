@@ -102,12 +102,16 @@ func (r *record) put(ctx context.Context, next *coordinationv1.Lease, w write) (
 		if len(r.lost) > maxLost {
 			r.lost = r.lost[1:]
 		}
+		// If it shows, it counts. If it does not, it may still come: then err stands.
+		if sent, unsettled := r.settle(ctx, "", w.anew); unsettled == nil {
+			return sent, nil
+		}
 	}
 	return instant{}, err
 }
 
-// settle reads the record after a write was refused as outdated. If what came first was an own write
-// whose answer was lost, the record is held from when that was sent. A new term is begun only by a
+// settle reads the record after a write was refused as outdated, or had no answer. If what is stored
+// is an own write whose answer was lost, the record is held from when that was sent. A new term is begun only by a
 // write that meant to: a renewal of a lost term, however late it is stored, does not bring it back.
 func (r *record) settle(ctx context.Context, refused string, anew bool) (instant, error) {
 	stored, err := r.read(ctx, refused)
