@@ -339,3 +339,31 @@ func TestRequestsInFlightEndBeforeRunDoes(t *testing.T) {
 		t.Errorf("Run() = %v, want nil", err)
 	}
 }
+
+func TestNewRefusesWhatCouldNotBeServed(t *testing.T) {
+	engine, leadership := &fakeEngine{}, &fakeLeadership{}
+	works := func() (string, error) { return "", nil }
+	tests := map[string]api.Options{
+		"no engine":               {Leadership: leadership},
+		"no leadership":           {Engine: engine},
+		"a check without a probe": {Engine: engine, Leadership: leadership, Live: []api.Check{{Name: "loop"}}},
+		"a check without a name":  {Engine: engine, Leadership: leadership, Ready: []api.Check{{Probe: works}}},
+	}
+	for name, opts := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := api.New(opts); err == nil {
+				t.Error("New() = nil error")
+			}
+		})
+	}
+}
+
+func TestRunNeedsListen(t *testing.T) {
+	server, err := api.New(api.Options{Address: "127.0.0.1:0", Engine: &fakeEngine{}, Leadership: api.LeadershipFunc(func() api.Leader { return api.Leader{} })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Run(t.Context()); err == nil {
+		t.Error("Run() without Listen = nil error")
+	}
+}
