@@ -13,7 +13,10 @@ import (
 
 // Document is a jobs document: checked, with every default filled in.
 type Document struct {
-	Jobs      []Job // ordered by name
+	Jobs []Job // ordered by name
+	// Target is the document's default target; empty where it names none, so that each sidecar
+	// calls the app beside it as its own settings say.
+	Target    string
 	Calendars map[string]schedule.CalendarSpec
 }
 
@@ -108,7 +111,7 @@ func (d *decoder) document(root *node) Document {
 	}
 	o.done()
 	slices.SortFunc(jobs, func(a, b Job) int { return strings.Compare(a.Name, b.Name) })
-	return Document{Jobs: jobs, Calendars: def.calendars.specs}
+	return Document{Jobs: jobs, Target: def.job.Target, Calendars: def.calendars.specs}
 }
 
 // named is the place of an item's name.
@@ -159,7 +162,7 @@ type defaults struct {
 func (d *decoder) defaults(o *object) defaults {
 	def := defaults{
 		job: Job{
-			Target: DefaultTarget, Method: "POST", Timeout: 30 * time.Second,
+			Method: "POST", Timeout: 30 * time.Second,
 			Overlap: OverlapSerial, Recovery: RecoveryNone, Scope: ScopeCluster,
 			HistoryLimit: d.opts.HistoryLimit,
 		},

@@ -12,9 +12,9 @@ import (
 type Job struct {
 	Name         string            `json:"name"`
 	Description  string            `json:"description,omitempty"`
-	Target       string            `json:"target"` // base URL without a trailing slash
-	Path         string            `json:"path"`   // starts with a slash
-	Method       string            `json:"method"` // POST, PUT or PATCH
+	Target       string            `json:"target,omitempty"` // base URL without a trailing slash; empty: the sidecar's own
+	Path         string            `json:"path"`             // starts with a slash
+	Method       string            `json:"method"`           // POST, PUT or PATCH
 	Headers      map[string]string `json:"headers,omitempty"`
 	BearerFile   string            `json:"bearerFile,omitempty"`
 	Data         json.RawMessage   `json:"data,omitempty"` // a JSON object, numbers as written

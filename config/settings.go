@@ -44,6 +44,7 @@ type Settings struct {
 	MisfireGrace      time.Duration `env:"MISFIRE_GRACE" envDefault:"60s" doc:"default of triggers that say nothing: later than this is a misfire"`
 	HistoryLimit      int           `env:"HISTORY_LIMIT" envDefault:"20" doc:"default of jobs that say nothing: finished runs kept per job"`
 
+	Target        string        `env:"TARGET" envDefault:"http://127.0.0.1:8080" kind:"URL" doc:"base URL of the app beside this sidecar, for jobs and documents that name no target"`
 	AppHealthURL  string        `env:"APP_HEALTH_URL" default:"a TCP connect to the default target" kind:"URL" doc:"answers 2xx while the app can take callbacks; this sidecar leads only then"`
 	ShutdownGrace time.Duration `env:"SHUTDOWN_GRACE" envDefault:"25s" doc:"how long a stop waits for runs in flight"`
 

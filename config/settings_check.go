@@ -73,6 +73,11 @@ func (s *Settings) check() []*SettingError {
 	c.integer("HISTORY_LIMIT", s.HistoryLimit, 1, longestHistory)
 
 	c.hosts(s.AllowedHosts)
+	if target, err := checkTarget(s.Target, s.AllowedHosts); err != nil {
+		c.fail("TARGET", redactQuery(s.Target), "%w", err)
+	} else {
+		s.Target = target
+	}
 	if s.AppHealthURL != "" {
 		if _, err := checkTarget(s.AppHealthURL, s.AllowedHosts); err != nil {
 			c.fail("APP_HEALTH_URL", redactQuery(s.AppHealthURL), "%w", err)

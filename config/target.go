@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// DefaultTarget is called by jobs for which the document names no target.
+// DefaultTarget is where a sidecar expects its app when nothing else is said.
 const DefaultTarget = "http://127.0.0.1:8080"
 
 // checkTarget accepts an http or https URL whose host is loopback or in allowed, and returns it

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,7 +69,7 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 	r.FiredAt = wall()
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
-		URL: h.job.Target + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
+		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
 		Data: data, Timeout: timeout, FencingTerm: r.Term,
 		MayStart: func() error { return e.mayStart(h) },
 		Started:  func(at time.Time) { e.noteStarted(h, at) },

@@ -33,6 +33,8 @@ type Options struct {
 	NodeTimeout time.Duration
 	// LeaseDuration is how long ledger swaps may fail before the leader steps down; default 15 s.
 	LeaseDuration time.Duration
+	// Target is the base URL of the app beside this node, for jobs that name none.
+	Target string
 	// MaxClockSkew bounds how far in the future a stored time may lie; default 1 min.
 	MaxClockSkew time.Duration
 

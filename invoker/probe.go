@@ -21,13 +21,16 @@ const (
 	probeFailures = 3
 )
 
-// ProbeOptions configure a [Probe]. With neither HealthURL, Target nor Check, the app counts as
+// ProbeOptions configure a [Probe]. With neither HealthURL, a target nor Check, the app counts as
 // reachable always.
 type ProbeOptions struct {
 	// HealthURL answers 2xx to a GET while the app can take callbacks. It goes before Target.
 	HealthURL string
 	// Target is the base URL of the callbacks; a TCP connection to it shows that the app listens.
 	Target string
+	// CurrentTarget, asked before each question, replaces Target where the definitions may change
+	// it. While it returns "" the app counts as reachable. It must not block.
+	CurrentTarget func() string
 	// AllowedHosts are the hosts beside loopback that may be asked, as for [Options].
 	AllowedHosts []string
 	// Check replaces both with another question. It must return when ctx ends.
@@ -72,6 +75,18 @@ func NewProbe(o ProbeOptions) (*Probe, error) {
 			return nil, fmt.Errorf("health URL: %w", err)
 		}
 		p.check = healthCheck(rule, u)
+	case o.CurrentTarget != nil:
+		p.check = func(ctx context.Context) error {
+			target := o.CurrentTarget()
+			if target == "" {
+				return nil
+			}
+			u, err := rule.parse(target)
+			if err != nil {
+				return fmt.Errorf("default target: %w", err)
+			}
+			return connectCheck(rule, u)(ctx)
+		}
 	case o.Target != "":
 		u, err := rule.parse(o.Target)
 		if err != nil {

@@ -27,6 +27,8 @@ var identities = []string{"id", "name", "occurrence", "key"}
 // them. What hung on an object or element that is gone in want is gone with it.
 func carry(base, known, want json.RawMessage) (out json.RawMessage, carried bool, err error) {
 	switch {
+	case bytes.Equal(base, known): // all of it was understood, or kept as it is
+		return want, false, nil
 	case isObject(base) && isObject(want):
 		return carryObject(base, known, want)
 	case isArray(base) && isArray(known) && isArray(want):

@@ -158,8 +158,8 @@ func TestDamagedFileIsNeverTakenForEmpty(t *testing.T) {
 			_, err = ledger.OpenFile(path)
 			check("OpenFile()", err)
 			left, err := os.ReadFile(path)
-			if diff := cmp.Diff(damaged, left); diff != "" || err != nil {
-				t.Errorf("the damaged file was changed (%v):\n%s", err, diff)
+			if err != nil || !bytes.Equal(damaged, left) {
+				t.Errorf("the damaged file was changed (%v): %d bytes before, %d after", err, len(damaged), len(left))
 			}
 		})
 	}

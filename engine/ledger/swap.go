@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -135,8 +136,11 @@ func (s *swap[T]) compute() (write[T], error) {
 		}
 	} else {
 		if w.body, err = encode(value); err == nil && !w.whole {
+			var base bytes.Buffer // compact, as what is encoded is, so that equal parts are equal bytes
 			var carried bool
-			w.body, carried, err = carry(s.base.body, known, w.body)
+			if err = json.Compact(&base, s.base.body); err == nil {
+				w.body, carried, err = carry(base.Bytes(), known, w.body)
+			}
 			w.whole = !carried
 		}
 		if err != nil {

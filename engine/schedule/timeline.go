@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
 )
@@ -58,8 +57,12 @@ func (s Schedule) Compile(env Env) (*Timeline, error) {
 	if err := t.bindZone(); err != nil {
 		return nil, err
 	}
-	if err := t.bindCalendar(env.Calendars); err != nil {
-		return nil, err
+	if s.Calendar != "" {
+		c, err := compileCalendar(s.Calendar, env.Calendars, t.zone)
+		if err != nil {
+			return nil, err
+		}
+		t.calendar = c
 	}
 	if !s.Start.IsZero() {
 		t.start = s.Start.UnixMicro()
@@ -291,10 +294,34 @@ func (t *Timeline) prev(before int64) (int64, bool) {
 		if t.calendar == nil {
 			return at, true
 		}
-		if excluded, _ := t.calendar.at(floorDiv(at, micros)); !excluded {
+		seconds := floorDiv(at, micros)
+		if excluded, _ := t.calendar.at(seconds); !excluded {
 			return at, true
 		}
-		before = at
+		allowed, ok := lastAllowed(t.calendar, seconds)
+		if !ok {
+			return 0, false
+		}
+		before = allowed * micros
+	}
+	return 0, false
+}
+
+// lastAllowed returns the end of the last span before an excluded second that is not
+// excluded. Calendars look ahead only, so that it begins ever further back; with a span that
+// is longer than searchYears it gives up.
+func lastAllowed(c calendar, utc int64) (end int64, ok bool) {
+	for width := int64(3600); width < 2*searchYears*366*secondsPerDay; width *= 4 {
+		for at := utc - width; at < utc; {
+			excluded, until := c.at(at)
+			if !excluded {
+				end, ok = min(until, utc), true
+			}
+			at = until
+		}
+		if ok {
+			return end, true
+		}
 	}
 	return 0, false
 }
@@ -389,11 +416,4 @@ func toTime(us int64, ok bool) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return time.UnixMicro(us).UTC(), true
-}
-
-func (t *Timeline) bindCalendar(specs map[string]CalendarSpec) error {
-	if t.schedule.Calendar == "" {
-		return nil
-	}
-	return fmt.Errorf("unknown calendar %q", t.schedule.Calendar)
 }

@@ -133,3 +133,13 @@ func (z *zone) at(utc int64) span {
 	}
 	return s
 }
+
+// utc returns the instant at which the zone's clock first shows a wall time, or is first
+// beyond it if it never shows it.
+func (z *zone) utc(wall int64) int64 {
+	for s := z.at(wall - wallMargin); ; s = z.at(s.end) {
+		if !s.repeated && (s.end == math.MaxInt64 || wall < s.end+s.offset) {
+			return max(wall-s.offset, s.start)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // maxZoneName is longer than any IANA name.
@@ -108,4 +109,12 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// loadICSZone finds the zone of an iCalendar file, in which Windows names are common.
+func loadICSZone(name string) (*time.Location, error) {
+	if iana, ok := windowsZones[name]; ok {
+		name = iana
+	}
+	return LoadZone(name)
 }

@@ -1,0 +1,236 @@
+// Package app puts a sidecar together: it is the one package that knows all the others. It opens
+// what the settings name, runs everything until its context ends, and leaves in the order that
+// keeps the promises: hand over the leadership, finish the runs, then close.
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasecron/leasecron/api"
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/config/source"
+	"github.com/leasecron/leasecron/election"
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/ledger"
+	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
+	"github.com/leasecron/leasecron/internal/telemetry"
+	"github.com/leasecron/leasecron/internal/version"
+	"github.com/leasecron/leasecron/invoker"
+)
+
+// SetupError says that the sidecar cannot start with what it was given: a setting, a file, an
+// address. The process exits with code 2.
+type SetupError struct{ Err error }
+
+// Error returns the cause, which names the place and the fix.
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// App is one sidecar.
+type App struct {
+	settings config.Settings
+	log      *slog.Logger
+
+	store        ledger.Store
+	engine       *engine.Engine
+	elector      election.Elector
+	invoker      *invoker.Client
+	probe        *invoker.Probe
+	jobs         source.Source
+	server       *api.Server
+	telemetry    *telemetry.Telemetry
+	defs         definitions
+	target       currentTarget
+	reachability chan struct{} // receives when the probe's answer changed
+}
+
+// New opens and checks everything that can be found out at once. What it returned has to run, or
+// to be closed. An error is a [*SetupError].
+func New(ctx context.Context, settings config.Settings, log *slog.Logger) (*App, error) {
+	a := &App{settings: settings, log: log, reachability: make(chan struct{}, 1)}
+	if err := a.open(ctx); err != nil {
+		a.Close()
+		return nil, &SetupError{err}
+	}
+	return a, nil
+}
+
+func (a *App) open(ctx context.Context) error {
+	s := a.settings
+	identity := election.NewIdentity(s.NodeID)
+	kubernetes, err := connect(s)
+	if err != nil {
+		return err
+	}
+	if a.store, err = openStore(s, kubernetes, a.log); err != nil {
+		return err
+	}
+	if a.invoker, err = invoker.New(invoker.Options{AllowedHosts: s.AllowedHosts, Version: version.Get().Version}); err != nil {
+		return err
+	}
+	if a.probe, err = newProbe(s, &a.target, a.log); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	a.telemetry = telemetry.New(registry, telemetry.Options{Version: version.Get().Version, Commit: version.Get().Commit, Runtime: true})
+
+	a.engine, err = engine.New(engine.Options{
+		Namespace: s.Namespace, App: s.App, Node: identity,
+		Target: s.Target, MaxRuns: s.MaxConcurrentRuns, NodeTimeout: s.NodeTimeout, LeaseDuration: s.LeaseDuration, MaxClockSkew: s.MaxClockSkew,
+		Ledger:    ledger.NewPort[state.Ledger](a.store, ledger.NameLedger),
+		Catalog:   ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog),
+		History:   ledger.NewPort[state.History](a.store, ledger.NameHistory),
+		Exclusive: a.store.Exclusive(), TermFloor: termFloor(s),
+		Invoker: a.invoker, Logger: a.log,
+		Observer: observers{a.telemetry, telemetry.LogEvents(a.log)},
+	})
+	if err != nil {
+		return err
+	}
+	if a.elector, err = newElector(s, identity, kubernetes, a.probe, a.reachability, a.telemetry, a.log); err != nil {
+		return err
+	}
+	a.telemetry.SetStatus(a.engine.Status)
+	a.telemetry.SetLease(func() telemetry.Lease {
+		status := a.elector.Status()
+		return telemetry.Lease{Leading: status.Leading, RenewedAt: status.RenewedAt}
+	})
+	if a.jobs, err = newSource(s, kubernetes, a.log); err != nil {
+		return err
+	}
+	a.server = api.New(api.Options{
+		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
+		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(),
+		Engine: a.engine, Leadership: leadership{a.elector},
+		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
+	})
+	return a.server.Listen(ctx)
+}
+
+// Address is where the pod network is served.
+func (a *App) Address() string { return a.server.Address() }
+
+// APIAddress is where the API is served.
+func (a *App) APIAddress() string { return a.server.APIAddress() }
+
+// Close gives back what New opened, when Run will not be called.
+func (a *App) Close() {
+	if a.server != nil {
+		a.server.Close()
+	}
+	if a.invoker != nil {
+		a.invoker.Close()
+	}
+	if a.store != nil {
+		if err := a.store.Close(); err != nil {
+			a.log.Warn("ledger not closed cleanly", logkey.Err(err))
+		}
+	}
+}
+
+// Run works until ctx ends, then hands over, finishes the runs within the shutdown grace, and
+// returns nil. An error before that is a [*SetupError] where the definitions' file is to blame.
+func (a *App) Run(ctx context.Context) error {
+	defer a.Close()
+	a.log.Info("started",
+		slog.String(logkey.App, a.settings.App), slog.String(logkey.Namespace, a.settings.Namespace),
+		slog.String("version", version.Get().Version), slog.String("election", a.settings.Election), slog.String("ledger", a.settings.Ledger),
+		slog.String(logkey.Address, a.Address()), slog.String("api_address", a.APIAddress()))
+
+	// What has to outlive ctx, because leaving needs it.
+	last, stopLast := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopLast(nil)
+	serving, servingCtx := errgroup.WithContext(last)
+	serving.Go(func() error { return a.engine.Run(servingCtx) })
+	serving.Go(func() error { return a.server.Run(servingCtx) })
+
+	// A part that fails ends the whole, in order.
+	working, stopWorking := context.WithCancelCause(ctx)
+	defer stopWorking(nil)
+	defer context.AfterFunc(servingCtx, func() { stopWorking(context.Cause(servingCtx)) })()
+	campaign, campaignCtx := errgroup.WithContext(working)
+	campaign.Go(func() error { return a.jobs.Run(campaignCtx, a.defined) })
+	campaign.Go(func() error { return a.probe.Run(campaignCtx) })
+	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability) })
+	campaign.Go(func() error {
+		return a.elector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
+			return a.engine.Lead(ctx, lease)
+		})
+	})
+	reason := campaign.Wait() // the leadership is handed over when this returns
+	a.log.Info("stopping: handed over, finishing runs", slog.Any(logkey.Reason, reason))
+
+	grace, cancel := context.WithTimeout(last, a.settings.ShutdownGrace)
+	defer cancel()
+	if err := a.engine.Drain(grace); err != nil {
+		a.log.Warn("runs could not be reported before the end", logkey.Err(err))
+	}
+	stopLast(errStopped)
+	if err := serving.Wait(); err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if ctx.Err() == nil && reason != nil {
+		return reason
+	}
+	a.log.Info("stopped")
+	return nil
+}
+
+var errStopped = errors.New("stopped")
+
+// defined takes what the definitions' source has seen.
+func (a *App) defined(u source.Update) {
+	a.defs.note(u)
+	a.telemetry.ConfigReloaded(u.At, u.Err)
+	if u.Err != nil {
+		a.log.Error("job definitions refused, the last good ones stay in force", slog.String(logkey.Source, u.Origin), logkey.Err(u.Err))
+		return
+	}
+	for _, w := range u.Warnings {
+		a.log.Warn("job definitions", slog.String(logkey.Source, u.Origin), slog.String("warning", w.String()))
+	}
+	a.log.Info("job definitions loaded", slog.String(logkey.Source, u.Origin), slog.Int("jobs", len(u.Document.Jobs)))
+	a.target.set(cmp.Or(u.Document.Target, a.settings.Target))
+	a.engine.Define(u.Document.Jobs)
+}
+
+// observers tells several about each event.
+type observers []engine.Observer
+
+// Observe implements [engine.Observer].
+func (o observers) Observe(e engine.Event) {
+	for _, observer := range o {
+		observer.Observe(e)
+	}
+}
+
+// termFloor makes the terms of a ledger that forgets grow from one life to the next.
+func termFloor(s config.Settings) int64 {
+	if s.Ledger == config.LedgerMemory {
+		return time.Now().UnixMilli()
+	}
+	return 0
+}
+
+// leadership shows the election to the API.
+type leadership struct{ elector election.Elector }
+
+// Leader implements [api.Leadership].
+func (l leadership) Leader() api.Leader {
+	s := l.elector.Status()
+	return api.Leader{
+		Name: s.Holder, Self: s.Identity, IsLeader: s.Leading, Term: s.Term, Lease: s.Lease,
+		AcquiredAt: s.AcquiredAt, RenewedAt: s.RenewedAt,
+	}
+}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasecron/leasecron/api"
+	"github.com/leasecron/leasecron/config/source"
+)
+
+// stuck is how long a loop may make no progress before it counts as wedged. It is generous: a
+// restart helps only a process that is broken, not one that waits for an API server.
+const stuck = 2 * time.Minute
+
+// liveness says that the loops make progress, which a living process alone does not prove.
+func (a *App) liveness() []api.Check {
+	progress := func(last func() time.Time) func() (string, error) {
+		return func() (string, error) {
+			age := time.Since(last())
+			if age > stuck {
+				return "", fmt.Errorf("no turn for %s", age.Round(time.Second))
+			}
+			return fmt.Sprintf("last turn %s ago", age.Round(time.Millisecond)), nil
+		}
+	}
+	return []api.Check{
+		{Name: "engine", Probe: progress(func() time.Time { return a.engine.Status().LastTurn })},
+		{Name: "election", Probe: progress(func() time.Time { return a.elector.Status().LastTurn })},
+	}
+}
+
+// readiness says that the process is up. What is merely missing is told and fails nothing: a
+// sidecar's readiness is its whole pod's.
+func (a *App) readiness() []api.Check {
+	return []api.Check{
+		{Name: "engine", Probe: func() (string, error) { return "", nil }},
+		{Name: "definitions", Informational: true, Probe: a.defs.check},
+		{Name: "app-reachable", Informational: true, Probe: func() (string, error) {
+			if a.probe.Reachable() {
+				return "", nil
+			}
+			return "", a.probe.Err()
+		}},
+		{Name: "leadership", Informational: true, Probe: func() (string, error) {
+			s := a.elector.Status()
+			switch {
+			case s.Leading:
+				return fmt.Sprintf("leading, term %d", s.Term), nil
+			case s.Holder != "":
+				return "following " + s.Holder, nil
+			default:
+				return "", errors.New("nobody leads: " + s.Waiting)
+			}
+		}},
+	}
+}
+
+// definitions remembers what the source last said.
+type definitions struct {
+	mu     sync.Mutex
+	last   source.Update
+	loaded bool // some document was accepted
+}
+
+func (d *definitions) note(u source.Update) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = u
+	d.loaded = d.loaded || u.Err == nil
+}
+
+func (d *definitions) check() (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.last.At.IsZero():
+		return "", errors.New("no job definitions yet")
+	case d.last.Err != nil && d.loaded:
+		return "", fmt.Errorf("refused %s, the last good ones stay in force: %w", d.last.Origin, d.last.Err)
+	case d.last.Err != nil:
+		return "", fmt.Errorf("no job definitions from %s: %w", d.last.Origin, d.last.Err)
+	}
+	return fmt.Sprintf("%d jobs from %s, loaded %s", len(d.last.Document.Jobs), d.last.Origin, d.last.At.UTC().Format(time.RFC3339)), nil
+}

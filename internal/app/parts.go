@@ -1,0 +1,90 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/config/source"
+	"github.com/leasecron/leasecron/election"
+	"github.com/leasecron/leasecron/engine/ledger"
+	"github.com/leasecron/leasecron/internal/kube"
+	"github.com/leasecron/leasecron/internal/telemetry"
+	"github.com/leasecron/leasecron/invoker"
+)
+
+// connect finds the API server, if any part needs it. Nothing is asked of it yet.
+func connect(s config.Settings) (*rest.Config, error) {
+	if s.Election != config.ElectionKubernetes && s.Ledger != config.LedgerKubernetes && s.JobsFile != "" {
+		return nil, nil
+	}
+	cfg, _, err := kube.LoadConfig("")
+	if err == nil {
+		return cfg, nil
+	}
+	if s.Election == config.ElectionStandalone && s.Ledger != config.LedgerKubernetes {
+		return nil, fmt.Errorf("no job definitions: set LEASECRON_JOBS_FILE to a jobs document (there is no cluster to read ConfigMap %s from: %w)", s.JobsConfigMap, err)
+	}
+	return nil, fmt.Errorf("no cluster to work with: %w; on a single machine set LEASECRON_ELECTION=standalone", err)
+}
+
+func openStore(s config.Settings, cfg *rest.Config, log *slog.Logger) (ledger.Store, error) {
+	switch s.Ledger {
+	case config.LedgerFile:
+		store, err := ledger.OpenFile(s.LedgerFile)
+		if err != nil {
+			return nil, fmt.Errorf("LEASECRON_LEDGER_FILE: %w", err)
+		}
+		return store, nil
+	case config.LedgerKubernetes:
+		client, err := kube.New(cfg, "ledger")
+		if err != nil {
+			return nil, err
+		}
+		return ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: s.Namespace, App: s.App})
+	}
+	log.Warn("the ledger is kept in memory: a restart forgets what was decided; set LEASECRON_LEDGER_FILE to keep it")
+	return ledger.NewMemory(), nil
+}
+
+func newElector(s config.Settings, identity string, cfg *rest.Config, probe *invoker.Probe, changed <-chan struct{}, t *telemetry.Telemetry, log *slog.Logger) (election.Elector, error) {
+	opts := election.Options{
+		Identity: identity, Eligible: eligible(probe), Changed: changed, Logger: log, Observer: renewals{t},
+	}
+	if s.Election == config.ElectionStandalone {
+		return election.NewStandalone(opts)
+	}
+	client, err := kube.New(cfg, "lease")
+	if err != nil {
+		return nil, err
+	}
+	return election.NewKubernetes(election.KubernetesOptions{
+		Options: opts, Client: client, Namespace: s.Namespace, Name: s.LeaseName, App: s.App,
+		Duration: s.LeaseDuration, RenewDeadline: s.RenewDeadline,
+	})
+}
+
+// renewals turns the election's events into metrics.
+type renewals struct{ telemetry *telemetry.Telemetry }
+
+// Observe implements [election.Observer].
+func (r renewals) Observe(e election.Event) {
+	if renewed, ok := e.(election.Renewed); ok {
+		r.telemetry.LeaseRenewed(renewed.Took, renewed.Err)
+	}
+}
+
+func newSource(s config.Settings, cfg *rest.Config, log *slog.Logger) (source.Source, error) {
+	if s.JobsFile != "" {
+		return source.NewFile(source.FileOptions{Path: s.JobsFile, Parse: config.OptionsOf(s), Logger: log})
+	}
+	client, err := kube.New(cfg, "definitions")
+	if err != nil {
+		return nil, err
+	}
+	return source.NewConfigMap(source.ConfigMapOptions{
+		Client: client, Namespace: s.Namespace, Name: s.JobsConfigMap, Key: s.JobsKey, Parse: config.OptionsOf(s), Logger: log,
+	})
+}

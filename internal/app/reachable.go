@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/invoker"
+)
+
+// currentTarget is the default target of the definitions in force.
+type currentTarget struct{ url atomic.Pointer[string] }
+
+func (c *currentTarget) set(url string) { c.url.Store(&url) }
+
+func (c *currentTarget) get() string {
+	if url := c.url.Load(); url != nil {
+		return *url
+	}
+	return ""
+}
+
+func newProbe(s config.Settings, target *currentTarget, log *slog.Logger) (*invoker.Probe, error) {
+	return invoker.NewProbe(invoker.ProbeOptions{
+		HealthURL: s.AppHealthURL, CurrentTarget: target.get, AllowedHosts: s.AllowedHosts, Log: log,
+	})
+}
+
+// eligible says whether this sidecar may lead: only while it can reach its app, since a leader
+// that cannot deliver is worth less than none.
+func eligible(probe *invoker.Probe) func() error {
+	return func() error {
+		if probe.Reachable() {
+			return nil
+		}
+		return fmt.Errorf("the app cannot be reached: %w", probe.Err())
+	}
+}
+
+// changes turns the probe's closed channels into the elector's one that receives.
+func changes(ctx context.Context, probe *invoker.Probe, out chan<- struct{}) error {
+	for {
+		changed := probe.Changed()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+		select {
+		case out <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+}
