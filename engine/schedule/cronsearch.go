@@ -61,6 +61,23 @@ func (t *cronTable) hasYear(year int) bool {
 	return ok && y == year
 }
 
+// hasDate reports whether any day of any year matches. The calendar repeats after 400
+// years.
+func (t *cronTable) hasDate() bool {
+	first, last := MinYear, MinYear+399
+	if t.years != nil {
+		first, last = minCronYear, maxCronYear
+	}
+	for year := first; year <= last; year++ {
+		for month := 1; month <= 12; month++ {
+			if _, days := t.monthStart(year, month); days != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // next returns the first matching wall second in [from, limit].
 func (t *cronTable) next(from, limit int64) (int64, bool) {
 	today := floorDiv(from, secondsPerDay)

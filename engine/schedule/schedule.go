@@ -71,6 +71,35 @@ type Schedule struct {
 // ErrNoDate reports a cron expression that names a date that exists in no year.
 var ErrNoDate = errors.New("no future date")
 
+// Validate reports what makes a schedule unfit for being loaded: everything that Parse
+// refuses, a zone that does not exist, and a date that exists in no year (ErrNoDate).
+// Whether a calendar exists is reported by Compile.
+func (s Schedule) Validate() error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.TimeZone != "" {
+		if _, err := loadZone(s.TimeZone); err != nil {
+			return err
+		}
+	}
+	if s.Kind != KindCron {
+		return nil
+	}
+	text, err := parseCron(s.Cron)
+	if err != nil {
+		return err
+	}
+	table, err := newCronTable(text, "")
+	if err != nil {
+		return err
+	}
+	if !table.hasDate() {
+		return fmt.Errorf("%w: cron %s names a date that exists in no year", ErrNoDate, s.Cron)
+	}
+	return nil
+}
+
 // check reports what is wrong with the schedule by itself. Parse calls it, and so does
 // Compile for a schedule that was not parsed.
 func (s Schedule) check() error {
