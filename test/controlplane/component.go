@@ -64,7 +64,8 @@ func (c *Component) Restart(t testing.TB) {
 	c.Start(t)
 }
 
-// Pause freezes the component with SIGSTOP: connections stay open and nothing answers.
+// Pause freezes the component with SIGSTOP: connections stay open and nothing answers. It
+// returns when the component stands still.
 func (c *Component) Pause(t testing.TB) {
 	t.Helper()
 	c.must(t, c.signal(syscall.SIGSTOP))
@@ -183,7 +184,13 @@ func (c *Component) signal(sig syscall.Signal) error {
 	if !c.running() {
 		return fmt.Errorf("%s is not running", c.name)
 	}
-	return c.cmd.Process.Signal(sig)
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		return err
+	}
+	if sig == syscall.SIGSTOP {
+		return waitStopped(c.cmd.Process.Pid)
+	}
+	return nil
 }
 
 // running must be called with mu held.

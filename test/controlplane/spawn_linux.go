@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // spawn starts cmd so that the kernel kills it when this process ends, by whatever cause.
@@ -33,3 +35,14 @@ var spawner = sync.OnceValue(func() chan<- spawnRequest {
 	}()
 	return requests
 })
+
+// waitStopped returns when all threads of a child have stopped: a SIGSTOP that was sent is not
+// yet one that has been obeyed.
+func waitStopped(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR { //nolint:errorlint // a plain errno
+			return err
+		}
+	}
+}
