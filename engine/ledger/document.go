@@ -53,6 +53,8 @@ type Document[T any] struct {
 	name  Name
 	settings
 
+	own own
+
 	mu   sync.Mutex
 	last *stored // nil: nothing is known
 }
@@ -91,11 +93,6 @@ func (d *Document[T]) Read(ctx context.Context) (*T, Version, error) {
 		return nil, "", err
 	}
 	return value, base.version, nil
-}
-
-// Watch calls changed as [Store.Watch] does.
-func (d *Document[T]) Watch(ctx context.Context, changed func(Version)) error {
-	return d.store.Watch(ctx, d.name, changed)
 }
 
 // Size returns how many bytes the document had, before any compression, when this Document last

@@ -182,14 +182,14 @@ func (f *File) current(name Name) (Version, error) {
 func (f *File) read(name Name) ([]byte, Version, error) {
 	doc, path := f.document(name), f.file(name)
 	doc.stat = nil
-	file, err := os.Open(path) //nolint:gosec // the path is the operator's own setting
+	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, versionNone, nil
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", name, err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	stat, err := file.Stat()
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", name, err)
@@ -258,7 +258,7 @@ func (f *File) sync() error {
 
 // writeSynced makes a new file that only this user can read, and returns once it is on the disk.
 func writeSynced(path string, content []byte) (fs.FileInfo, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // as in read
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}

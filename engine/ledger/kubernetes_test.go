@@ -36,7 +36,7 @@ type cluster struct {
 	admin     *http.Client
 }
 
-func newCluster(t *testing.T) cluster {
+func newCluster(t testing.TB) cluster {
 	t.Helper()
 	cp := controlplane.Shared(t)
 	admin, err := rest.HTTPClientFor(cp.AdminConfig())
@@ -47,7 +47,7 @@ func newCluster(t *testing.T) cluster {
 }
 
 // sidecar is access with the rights that a sidecar of these apps has, and no others.
-func (c cluster) sidecar(t *testing.T, apps ...string) *rest.Config {
+func (c cluster) sidecar(t testing.TB, apps ...string) *rest.Config {
 	t.Helper()
 	var names []string
 	for _, app := range apps {
@@ -62,7 +62,7 @@ func (c cluster) sidecar(t *testing.T, apps ...string) *rest.Config {
 }
 
 // do sends one request as the administrator and reads the answer into out, unless that is nil.
-func (c cluster) do(t *testing.T, method, name string, in, out any) {
+func (c cluster) do(t testing.TB, method, name string, in, out any) {
 	t.Helper()
 	url := c.cp.URL() + "/api/v1/namespaces/" + c.namespace + "/configmaps"
 	if name != "" {
@@ -96,14 +96,14 @@ func (c cluster) do(t *testing.T, method, name string, in, out any) {
 }
 
 // create makes the empty objects of an app, as applying the pack does.
-func (c cluster) create(t *testing.T, app string, names ...ledger.Name) {
+func (c cluster) create(t testing.TB, app string, names ...ledger.Name) {
 	t.Helper()
 	for _, name := range names {
 		c.do(t, http.MethodPost, "", configMap(ledger.ConfigMapName(app, name), nil), nil)
 	}
 }
 
-func (c cluster) get(t *testing.T, app string, name ledger.Name) corev1.ConfigMap {
+func (c cluster) get(t testing.TB, app string, name ledger.Name) corev1.ConfigMap {
 	t.Helper()
 	var cm corev1.ConfigMap
 	c.do(t, http.MethodGet, ledger.ConfigMapName(app, name), nil, &cm)
@@ -118,7 +118,7 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	}
 }
 
-func (c cluster) open(t *testing.T, cfg *rest.Config, app string, timeout time.Duration) *ledger.Kubernetes {
+func (c cluster) open(t testing.TB, cfg *rest.Config, app string, timeout time.Duration) *ledger.Kubernetes {
 	t.Helper()
 	client, err := kube.New(cfg, "ledger")
 	if err != nil {

@@ -22,7 +22,7 @@ type lockFile struct {
 
 // acquire takes the lock, or says who has it.
 func acquire(path string) (*lockFile, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // beside the operator's own file
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -42,11 +42,7 @@ func (p Port[T]) Swap(ctx context.Context, change func(*T) error) (*T, error) {
 
 // Watch implements [engine.Document]. What this process wrote itself is no news.
 func (p Port[T]) Watch(ctx context.Context, changed func()) error {
-	return p.document.Watch(ctx, func(v Version) {
-		if last := p.document.recall(); last == nil || last.version != v {
-			changed()
-		}
-	})
+	return p.document.WatchOthers(ctx, changed)
 }
 
 // Size implements [engine.Document].

@@ -170,7 +170,9 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 	}
 	s.last, s.from = w, s.base.version
 	s.bytes, s.attempts = len(data), s.attempts+1
+	s.own.begin()
 	version, err := s.store.Replace(ctx, s.name, s.from, data)
+	s.own.end(version, err)
 	if err == nil {
 		next.version, next.size = version, len(data)
 		s.remember(next)

@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ownWrites is how many of its last versions a Document knows again, and how many changes it
+// looks through at once.
+const ownWrites = 64
+
+// answerWait bounds how long a change may wait for the answers to this Document's own writes. A
+// change that is reported for nothing costs its reader one read.
+const answerWait = time.Second
+
+// Watch calls changed as [Store.Watch] does: also for what this Document wrote itself.
+func (d *Document[T]) Watch(ctx context.Context, changed func(Version)) error {
+	return d.store.Watch(ctx, d.name, changed)
+}
+
+// WatchOthers calls changed when the watch begins and after the document may have been changed by
+// others, until ctx ends, and returns the cause of that. What this Document wrote is left out; what
+// it only read is not, because whoever read it need not be who watches.
+func (d *Document[T]) WatchOthers(ctx context.Context, changed func()) error {
+	judged, stop := context.WithCancel(ctx)
+	var news news
+	news.signal = make(chan struct{}, 1)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			select {
+			case <-judged.Done():
+				return
+			case <-news.signal:
+			}
+			versions, overflow := news.take()
+			// The watch is often faster than the answer that says which version is ours.
+			d.own.wait(judged)
+			if (overflow || slices.ContainsFunc(versions, d.own.lacks)) && judged.Err() == nil {
+				changed()
+			}
+		}
+	})
+	err := d.store.Watch(ctx, d.name, news.add)
+	stop()
+	group.Wait()
+	return err
+}
+
+// news are versions that a watch has told, until somebody looks at them.
+type news struct {
+	signal chan struct{}
+
+	mu       sync.Mutex
+	versions []Version
+	overflow bool
+}
+
+func (n *news) add(v Version) {
+	n.mu.Lock()
+	if len(n.versions) < ownWrites {
+		n.versions = append(n.versions, v)
+	} else {
+		n.overflow = true
+	}
+	n.mu.Unlock()
+	select {
+	case n.signal <- struct{}{}:
+	default: // it is still to be looked at
+	}
+}
+
+func (n *news) take() (versions []Version, overflow bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	versions, overflow = n.versions, n.overflow
+	n.versions, n.overflow = nil, false
+	return versions, overflow
+}
+
+// own knows the versions that one Document has written. The zero value is ready.
+type own struct {
+	mu       sync.Mutex
+	versions []Version     // the last few
+	flying   int           // writes that have no answer yet
+	idle     chan struct{} // closed when there are none
+}
+
+// begin notes that a write is sent; end, which must follow, what became of it.
+func (o *own) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.flying++; o.flying == 1 {
+		o.idle = make(chan struct{})
+	}
+}
+
+func (o *own) end(v Version, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.flying--; o.flying == 0 {
+		close(o.idle)
+	}
+	if err == nil {
+		if len(o.versions) == ownWrites {
+			o.versions = slices.Delete(o.versions, 0, 1)
+		}
+		o.versions = append(o.versions, v)
+	}
+}
+
+// wait returns when all writes have been answered, or after a while.
+func (o *own) wait(ctx context.Context) {
+	o.mu.Lock()
+	flying, idle := o.flying, o.idle
+	o.mu.Unlock()
+	if flying == 0 {
+		return
+	}
+	timer := time.NewTimer(answerWait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-idle:
+	}
+}
+
+// lacks reports whether v is not one of the last versions written.
+func (o *own) lacks(v Version) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !slices.Contains(o.versions, v)
+}
