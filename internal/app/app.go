@@ -109,12 +109,15 @@ func (a *App) open(ctx context.Context) error {
 	if a.jobs, err = newSource(s, kubernetes, a.log); err != nil {
 		return err
 	}
-	a.server = api.New(api.Options{
+	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
 		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(),
 		Engine: a.engine, Leadership: leadership{a.elector},
 		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
 	})
+	if err != nil {
+		return err
+	}
 	return a.server.Listen(ctx)
 }
 
@@ -160,7 +163,13 @@ func (a *App) Run(ctx context.Context) error {
 	defer stopWorking(nil)
 	defer context.AfterFunc(servingCtx, func() { stopWorking(context.Cause(servingCtx)) })()
 	campaign, campaignCtx := errgroup.WithContext(working)
-	campaign.Go(func() error { return a.jobs.Run(campaignCtx, a.defined) })
+	campaign.Go(func() error {
+		err := a.jobs.Run(campaignCtx, a.defined)
+		if campaignCtx.Err() == nil && err != nil {
+			return &SetupError{err}
+		}
+		return err
+	})
 	campaign.Go(func() error { return a.probe.Run(campaignCtx) })
 	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability) })
 	campaign.Go(func() error {
