@@ -62,13 +62,13 @@ func (t *Timeline) clockWarnings(now time.Time) []Warning {
 		return nil
 	}
 	to, _ := toMicros(now.AddDate(1, 0, 0))
-	from, to = max(from, t.start), min(to, t.end)
+	first, end := floorDiv(max(from, t.start), micros), floorDiv(min(to, t.end)-1, micros)+1
 	var all []Warning
-	for at := floorDiv(from, micros); at*micros < to; {
+	for at := first; at < end; {
 		s := t.zone.at(at)
 		at = s.end
-		if s.start*micros < from {
-			continue
+		if s.start < first {
+			continue // a change of the past
 		}
 		wall := s.start + s.offset
 		if s.gap > 0 {
