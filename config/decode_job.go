@@ -16,6 +16,16 @@ import (
 // lowestPriority bounds priorities on both sides of 0.
 const lowestPriority = 1_000
 
+// The words that fields with a closed set of values take.
+var (
+	methods         = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
+	overlaps        = []Overlap{OverlapSerial, OverlapSkip, OverlapParallel, OverlapReplace}
+	recoveries      = []Recovery{RecoveryNone, RecoveryRerun, RecoveryReview}
+	scopes          = []Scope{ScopeCluster, ScopeInstance}
+	backoffs        = []Backoff{BackoffFixed, BackoffExponential}
+	misfirePolicies = []MisfirePolicy{MisfireRunOnce, MisfireSkip, MisfireCatchUp}
+)
+
 // job reads one item of jobs.
 func (d *decoder) job(n *node, at place, def defaults) Job {
 	if m, ok := n.get("name"); ok && checkName(m.value.text) == nil {
@@ -29,7 +39,7 @@ func (d *decoder) job(n *node, at place, def defaults) Job {
 	d.policies(o, &job)
 	job.Data = d.data(o)
 	job.Paused, _ = o.boolean("paused")
-	if scope, ok := word(o, "scope", ScopeCluster, ScopeInstance); ok {
+	if scope, ok := word(o, "scope", scopes...); ok {
 		job.Scope = scope
 	}
 	if job.Scope == ScopeInstance && o.has("recovery") && job.Recovery != RecoveryNone {
@@ -57,7 +67,7 @@ func (d *decoder) policies(o *object, job *Job) {
 			job.Target = target
 		}
 	}
-	if v, ok := word(o, "method", http.MethodPost, http.MethodPut, http.MethodPatch); ok {
+	if v, ok := word(o, "method", methods...); ok {
 		job.Method = v
 	}
 	if v := d.headers(o); v != nil {
@@ -85,7 +95,7 @@ func (d *decoder) policies(o *object, job *Job) {
 	}
 	d.overlap(o, job)
 	job.Retry = d.retry(o, job.Retry)
-	if v, ok := word(o, "recovery", RecoveryNone, RecoveryRerun, RecoveryReview); ok {
+	if v, ok := word(o, "recovery", recoveries...); ok {
 		job.Recovery = v
 	}
 	if v, ok := o.integer("historyLimit", 1, longestHistory); ok {
@@ -161,7 +171,7 @@ func reservedHeader(canonical string) bool {
 }
 
 func (d *decoder) overlap(o *object, job *Job) {
-	if v, ok := word(o, "overlap", OverlapSerial, OverlapSkip, OverlapParallel, OverlapReplace); ok {
+	if v, ok := word(o, "overlap", overlaps...); ok {
 		job.Overlap = v
 	}
 	v, ok := o.integer("maxParallel", 1, 1_000)
@@ -191,7 +201,7 @@ func (d *decoder) retry(o *object, base Retry) Retry {
 	if v, ok := ro.duration("delay", time.Millisecond, longestWait); ok {
 		r.Delay = v
 	}
-	if v, ok := word(ro, "backoff", BackoffFixed, BackoffExponential); ok {
+	if v, ok := word(ro, "backoff", backoffs...); ok {
 		r.Backoff = v
 	}
 	if v, ok := ro.duration("maxDelay", time.Millisecond, longestWait); ok {
@@ -237,15 +247,14 @@ func (d *decoder) misfire(o *object, base Misfire) Misfire {
 		return base.normal()
 	}
 	m := base
-	policies := []MisfirePolicy{MisfireRunOnce, MisfireSkip, MisfireCatchUp}
 	if n.kind == kindString {
-		if v, ok := decodeWord(d, n, at, "misfire", policies...); ok {
+		if v, ok := decodeWord(d, n, at, "misfire", misfirePolicies...); ok {
 			m.Policy = v
 		}
 		return m.inherit(base).normal()
 	}
 	mo := d.object(n, at)
-	if v, ok := word(mo, "policy", policies...); ok {
+	if v, ok := word(mo, "policy", misfirePolicies...); ok {
 		m.Policy = v
 	}
 	m = m.inherit(base)

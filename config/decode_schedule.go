@@ -60,14 +60,17 @@ func (d *decoder) scheduleText(n *node, at place) (schedule.Schedule, bool) {
 	}
 	s, err := schedule.Parse(text)
 	if err != nil {
+		if _, notInstant := time.Parse(time.RFC3339Nano, text); notInstant == nil {
+			err = fmt.Errorf("%s is an instant, not a schedule (want once %s)", text, text)
+		}
 		d.fail(at, "%w", err)
 		return s, false
 	}
 	return s, true
 }
 
-// scheduleMapping reads each key on its own, so that each error names its own place, and then has
-// the whole read back from its text form, so that both forms obey the same rules.
+// scheduleMapping reads each key on its own, so that each error names its own place. What does not
+// fit together is found where both forms meet, in bindSchedule.
 func (d *decoder) scheduleMapping(n *node, at place) (schedule.Schedule, bool) {
 	before := len(d.problems)
 	o := d.object(n, at)
@@ -88,28 +91,23 @@ func (d *decoder) scheduleMapping(n *node, at place) (schedule.Schedule, bool) {
 			s.Calendar = v
 		}
 	}
-	if v, ok := word(o, "ambiguous", "auto", "first", "both"); ok {
+	if v, ok := word(o, "ambiguous", schedule.AmbiguousAuto, schedule.AmbiguousFirst, schedule.AmbiguousBoth); ok {
 		s.Ambiguous = v
 	}
-	if v, ok := word(o, "gap", "skip", "next"); ok {
+	if v, ok := word(o, "gap", schedule.GapSkip, schedule.GapNext); ok {
 		s.Gap = v
 	}
-	if v, ok := o.duration("jitter", time.Millisecond, longestWait); ok {
+	if v, ok := o.duration("jitter", time.Millisecond, schedule.MaxJitter); ok {
 		s.Jitter = v
 	}
-	if v, ok := o.integer("count", 1, 1_000_000_000); ok {
+	if v, ok := o.integer("count", 1, schedule.MaxCount); ok {
 		s.Count = v
 	}
 	o.done()
 	if len(d.problems) > before {
 		return s, false
 	}
-	again, err := schedule.Parse(s.String())
-	if err != nil {
-		d.fail(at, "%w", err)
-		return s, false
-	}
-	return again, true
+	return s, true
 }
 
 // scheduleKind reads the key that says what kind of schedule it is, and returns all such keys.
@@ -183,31 +181,20 @@ func (d *decoder) bindSchedule(s schedule.Schedule, at place, ctx scheduleContex
 			return s, false
 		}
 	}
+	if err := s.Validate(); err != nil {
+		d.fail(at, "%w", err)
+		return s, false
+	}
 	line, err := s.Compile(schedule.Env{Key: ctx.key, FirstSeen: d.opts.Now, Calendars: job.Calendars})
 	if err != nil {
 		d.fail(at, "%w", err)
 		return s, false
 	}
-	if s.Kind == schedule.KindCron {
-		if !everFires(line) {
-			d.fail(at, "%s names a date that exists in no year: it would never fire", quote(s.Cron))
-			return s, false
-		}
-	}
 	d.warnIfOver(s, line, at)
 	return s, true
 }
 
-// everFires looks for a match in each leap cycle of the years that cron knows.
-func everFires(line *schedule.Timeline) bool {
-	for year := 1970; year < 2100; year += 4 {
-		if _, ok := line.Next(time.Date(year, time.January, 1, 0, 0, 0, -1, time.UTC)); ok {
-			return true
-		}
-	}
-	return false
-}
-
+// warnIfOver says so when a schedule has no instant any more.
 func (d *decoder) warnIfOver(s schedule.Schedule, line *schedule.Timeline, at place) {
 	now := d.opts.Now
 	if now.IsZero() {
@@ -218,9 +205,9 @@ func (d *decoder) warnIfOver(s schedule.Schedule, line *schedule.Timeline, at pl
 		d.warn(at, "lies in the past: it will not fire")
 	case !s.End.IsZero() && !s.End.After(now):
 		d.warn(at, "ended in the past: it will not fire again")
-	case s.Kind == schedule.KindCron:
+	default:
 		if _, ok := line.Next(now); !ok {
-			d.warn(at, "matches nothing within the next five years: it will not fire again")
+			d.warn(at, "has no instant any more: it will not fire again")
 		}
 	}
 }

@@ -44,12 +44,13 @@ func OptionsOf(s Settings) Options {
 const (
 	mostJobs      = 10_000
 	mostTriggers  = 100 // of a job
-	mostCalendars = 1_000
+	mostCalendars = schedule.MaxCalendars
 	mostHeaders   = 64
 	mostStatuses  = 100
 
 	longestDescription = 1_024
 	longestURL         = 2_048
+	longestICS         = 256 << 10
 	longestHeader      = 8_192
 	longestWait        = 30 * 24 * time.Hour
 	longestHistory     = 1_000

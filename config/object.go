@@ -281,10 +281,7 @@ func word[T ~string](o *object, key string, allowed ...T) (T, bool) {
 }
 
 func decodeWord[T ~string](d *decoder, n *node, at place, key string, allowed ...T) (T, bool) {
-	words := make([]string, len(allowed))
-	for i, a := range allowed {
-		words[i] = string(a)
-	}
+	words := supported(key, allowed)
 	switch {
 	case n.kind == kindString && slices.Contains(pendingValues[key], n.text):
 		d.fail(at, "%s is not supported yet", quote(n.text))
@@ -298,6 +295,17 @@ func decodeWord[T ~string](d *decoder, n *node, at place, key string, allowed ..
 		return "", false
 	}
 	return T(n.text), true
+}
+
+// supported leaves out the words whose feature does not exist yet.
+func supported[T ~string](key string, all []T) []string {
+	var words []string
+	for _, w := range all {
+		if !slices.Contains(pendingValues[key], string(w)) {
+			words = append(words, string(w))
+		}
+	}
+	return words
 }
 
 // list reads a list of at most most items.
