@@ -68,7 +68,8 @@ func (c *candidate) wait(ctx context.Context, reason string, attrs ...slog.Attr)
 	}
 }
 
-// complain is wait for what should not be: an error, logged at once and then at growing intervals.
+// complain is wait for what should not be: logged at once and then at growing intervals, as an error
+// if someone has to do something about it.
 func (c *candidate) complain(ctx context.Context, about complaint, err error) {
 	c.setWaiting(err.Error())
 	n := c.nags[about]
@@ -77,7 +78,11 @@ func (c *candidate) complain(ctx context.Context, about complaint, err error) {
 		c.nags[about] = n
 	}
 	if n.due(time.Now()) {
-		c.log.LogAttrs(ctx, slog.LevelError, "cannot compete for leadership", logkey.Err(err))
+		level := slog.LevelError
+		if about == aboutServer {
+			level = slog.LevelWarn
+		}
+		c.log.LogAttrs(ctx, level, "cannot compete for leadership", logkey.Err(err))
 	}
 }
 

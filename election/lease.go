@@ -92,12 +92,7 @@ func (l *Lease) Resign(reason error) {
 }
 
 // end ends the term; the first cause counts.
-func (l *Lease) end(cause error) {
-	l.cancel(cause)
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-}
+func (l *Lease) end(cause error) { l.cancel(cause) }
 
 // extend moves the end of the term, unless the term is over. An answer that came too late changes
 // nothing.

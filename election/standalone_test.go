@@ -3,6 +3,8 @@ package election_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +30,7 @@ func TestStandalone(t *testing.T) {
 func TestStandaloneLeadsForDaysWithoutBeingRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, err := election.NewStandalone(election.Options{Identity: election.NewIdentity("pod")})
+		e, err := election.NewStandalone(election.Options{Identity: election.NewIdentity("pod"), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +63,16 @@ func TestStandaloneLeadsForDaysWithoutBeingRenewed(t *testing.T) {
 func TestStandaloneAsksWhetherItMayLeadWithoutBeingTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var reason error
+		var barred atomic.Bool
 		e, err := election.NewStandalone(election.Options{
 			Identity: election.NewIdentity("pod"),
-			Eligible: func() error { return reason },
+			Logger:   slog.New(slog.DiscardHandler),
+			Eligible: func() error {
+				if barred.Load() {
+					return errors.New("the clock is wrong")
+				}
+				return nil
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -76,13 +84,13 @@ func TestStandaloneAsksWhetherItMayLeadWithoutBeingTold(t *testing.T) {
 		}()
 		for range 3 {
 			synctest.Wait()
-			reason = errors.New("the clock is wrong")
+			barred.Store(true)
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
 			if e.Status().Leading {
 				t.Error("it leads though it may not")
 			}
-			reason = nil
+			barred.Store(false)
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
 			if !e.Status().Leading {

@@ -91,8 +91,8 @@ func (k *Kubernetes) keep(ctx context.Context, lease *Lease, held instant) {
 			}
 			k.verify(lease)
 			level := slog.LevelWarn
-			if errors.Is(r.err, errConflict) {
-				level = slog.LevelDebug
+			if failures > 0 || errors.Is(r.err, errConflict) {
+				level = slog.LevelDebug // one line for each row of failures
 			}
 			k.log.LogAttrs(ctx, level, "renewal failed", logkey.Err(r.err))
 			timer.Reset(min(k.backoff(failures, r.err), interval/5))

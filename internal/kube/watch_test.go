@@ -106,15 +106,17 @@ func has(value string) func(*seen) bool {
 func isUp(s *seen) bool { return s.up }
 
 // The rights are on the one name.
-var nameOnly = rbacv1.PolicyRule{
-	APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"doc"}, Verbs: []string{"list", "watch"},
+func nameOnly() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"doc"}, Verbs: []string{"list", "watch"},
+	}
 }
 
 func TestWatchTellsEveryChange(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.Shared(t)
 	ns, admin := cp.Namespace(t), cp.AdminConfig()
-	p := faultproxy.Start(t, cp.ServiceAccount(t, ns, "watcher", nameOnly))
+	p := faultproxy.Start(t, cp.ServiceAccount(t, ns, "watcher", nameOnly()))
 	s := watchDoc(t, newClient(t, p.Config()), ns)
 
 	s.until(t, "there is none", func(s *seen) bool { return s.known && !s.present && s.up })
@@ -138,7 +140,7 @@ func TestWatchOfMetadataDoesNotBringTheContent(t *testing.T) {
 	cp := controlplane.Shared(t)
 	ns, admin := cp.Namespace(t), cp.AdminConfig()
 	kubetest.ConfigMap(t, admin, ns, "doc", map[string]string{"k": "v1"})
-	c := newClient(t, cp.ServiceAccount(t, ns, "watcher", nameOnly))
+	c := newClient(t, cp.ServiceAccount(t, ns, "watcher", nameOnly()))
 	versions := make(chan string, 16)
 	background(t, func(ctx context.Context) {
 		c.WatchConfigMapMetadata(ctx, ns, "doc", kube.Handler[metav1.PartialObjectMetadata]{
