@@ -20,10 +20,10 @@ const ledgerTimeout = 10 * time.Second
 // ofEngine gives an error of the engine its code. What the engine does not name is the ledger's:
 // that is all it asks. Of a write nobody knows whether it was made, so advice says how to tell.
 func ofEngine(err error, advice string) error {
-	var coded *run.Error
-	switch {
-	case errors.As(err, &coded):
+	if _, coded := errors.AsType[*run.Error](err); coded {
 		return err
+	}
+	switch {
 	case errors.Is(err, engine.ErrJobNotFound):
 		return run.Errorf(run.CodeJobNotFound, "%v", err)
 	case errors.Is(err, engine.ErrAlreadyRunning):

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,9 +136,7 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			header := http.Header{"X-Request-Id": {"request-1"}}
-			for k, v := range tt.header {
-				header[k] = v
-			}
+			maps.Copy(header, tt.header)
 			a := do(t, tt.method, w.api+tt.path, tt.body, header)
 			if a.status != tt.status || a.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s %s = %d %s, want %d application/problem+json", tt.method, tt.path, a.status, a.header.Get("Content-Type"), tt.status)

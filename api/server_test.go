@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -193,9 +194,7 @@ func do(t *testing.T, method, url, body string, header http.Header) answer {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	req.Host = header.Get("Host")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -287,8 +286,8 @@ func TestPortInUseNamesTheSettingAndLeavesNothingOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = server.Listen(t.Context())
-			var le *api.ListenError
-			if !errors.As(err, &le) || le.Setting != setting || le.Address != in {
+			le, ok := errors.AsType[*api.ListenError](err)
+			if !ok || le.Setting != setting || le.Address != in {
 				t.Fatalf("Listen() = %v, want a ListenError of %s and %s", err, setting, in)
 			}
 			want := setting + ": " + in + " is in use by another process; stop that or choose another address"

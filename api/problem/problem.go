@@ -64,12 +64,10 @@ func Status(status int, detail string) *Problem {
 // [run.Error] stays inside, since it may name things that are nobody else's business: the
 // caller logs it, the client gets the request ID to ask with.
 func From(err error) *Problem {
-	var p *Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	var e *run.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*run.Error](err); ok {
 		return New(e.Code, e.Detail)
 	}
 	return Status(http.StatusInternalServerError, "an unexpected error occurred; the log has it under the request ID")
