@@ -71,7 +71,7 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 		HTTPClient:   d.client.http,
 		Logger:       nil, // it would log URLs
 		RetryMax:     math.MaxInt32,
-		CheckRetry:   d.again,
+		CheckRetry:   func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },
 		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
 		PrepareRetry: func(*http.Request) error { return d.gate.check() },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
@@ -85,10 +85,10 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 
 // again decides whether a failed try is followed by another one, and after which wait: only if
 // the app surely saw nothing of it, and there is time left.
-func (d *delivery) again(ctx context.Context, _ *http.Response, err error) (bool, error) {
+func (d *delivery) again(ctx context.Context, err error) bool {
 	sent, reused, refusal := d.gate.state()
 	if err == nil || ctx.Err() != nil || sent || refusal != nil {
-		return false, nil
+		return false
 	}
 	switch {
 	case unreached(err):
@@ -99,9 +99,9 @@ func (d *delivery) again(ctx context.Context, _ *http.Response, err error) (bool
 		d.wait = 0
 		d.client.http.CloseIdleConnections()
 	default:
-		return false, nil
+		return false
 	}
-	return time.Now().Add(d.wait).Before(d.retryUntil), nil
+	return time.Now().Add(d.wait).Before(d.retryUntil)
 }
 
 // unreached reports whether no connection to the app came about, for a reason that may pass.

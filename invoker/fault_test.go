@@ -158,6 +158,7 @@ func TestIdleConnectionThatTheAppClosedIsNoFailedRun(t *testing.T) {
 
 // R134: once an app was seen to hang up, it has nothing idle left to hang up on.
 func TestConnectionsAreUsedOnceAfterTheAppHungUp(t *testing.T) {
+	t.Parallel()
 	target := startApp(t, app.Options{KeepIdle: 20 * time.Millisecond})
 	client := newClient(t, invoker.Options{})
 	eventually(t, "a connection that is used once", func() bool {
@@ -182,6 +183,7 @@ func TestConnectionsAreUsedOnceAfterTheAppHungUp(t *testing.T) {
 // R134: an app that keeps idle connections for a second sees no failed and no doubled run,
 // whatever the pauses between them.
 func TestKeepingIdleConnectionsForASecondIsEnough(t *testing.T) {
+	t.Parallel()
 	target := startApp(t, app.Options{KeepIdle: time.Second})
 	client := newClient(t, invoker.Options{})
 	pauses := []time.Duration{
@@ -207,6 +209,7 @@ func TestKeepingIdleConnectionsForASecondIsEnough(t *testing.T) {
 // R134: an app that hangs up every 50 ms, in the middle of whatever comes. Only the first time
 // can it meet a request that is just arriving.
 func TestNoDoubleRunWhenIdleConnectionsAreClosedEvery50ms(t *testing.T) {
+	t.Parallel()
 	target := startApp(t, app.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -130,8 +130,7 @@ func failure(ctx context.Context, g *gate, err error) run.Outcome {
 			Message: "connection lost before a valid answer arrived (" + reason(err) + "): the app may have done the work",
 		}
 	}
-	var bad *requestError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*requestError](err); ok {
 		return notSent(bad.Error(), false)
 	}
 	return notSent(unreachedMessage(err), !errors.Is(err, errForbidden))

@@ -106,7 +106,9 @@ func TestProbeTellsEachChangeOnce(t *testing.T) {
 			t.Errorf("change after %s, reachable %t; want 3s, false", took, p.Reachable())
 		}
 		cancel()
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run() = %v", err)
+		}
 	})
 }
 
@@ -128,6 +130,7 @@ func TestProbeWithoutTargetIsAlwaysUp(t *testing.T) {
 }
 
 func TestProbeOnRealSockets(t *testing.T) {
+	t.Parallel()
 	target := startApp(t, app.Options{})
 	target.Script("/ready", app.Status(http.StatusNoContent))
 	target.Script("/starting", app.Status(http.StatusServiceUnavailable))
@@ -162,7 +165,9 @@ func TestProbeOnRealSockets(t *testing.T) {
 			go func() { done <- p.Run(ctx) }()
 			eventually(t, "the first answer", func() bool { return !errors.Is(p.Err(), before) })
 			cancel()
-			<-done
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("Run() = %v", err)
+			}
 			if got := p.Reachable(); got != (tt.want == "") {
 				t.Errorf("Reachable() = %t: %v", got, p.Err())
 			}
@@ -173,6 +178,34 @@ func TestProbeOnRealSockets(t *testing.T) {
 				t.Errorf("Err() = %v shows the query string", err)
 			}
 		})
+	}
+}
+
+// The definitions may name another target while the sidecar runs.
+func TestProbeFollowsTheCurrentTarget(t *testing.T) {
+	t.Parallel()
+	target := startApp(t, app.Options{})
+	var current atomic.Pointer[string]
+	set := func(url string) { current.Store(&url) }
+	set("")
+	p, err := invoker.NewProbe(invoker.ProbeOptions{CurrentTarget: func() string { return *current.Load() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	eventually(t, "no target to count as reachable", p.Reachable)
+	set("http://10.0.0.1")
+	eventually(t, "a foreign target to be refused", func() bool { return !p.Reachable() })
+	if err := p.Err(); !strings.Contains(err.Error(), "neither loopback nor listed") {
+		t.Errorf("Err() = %v", err)
+	}
+	set(target.URL())
+	eventually(t, "a target that listens", p.Reachable)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run() = %v", err)
 	}
 }
 

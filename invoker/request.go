@@ -213,7 +213,7 @@ func readBearer(path string) (string, error) {
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
 		return "", fmt.Errorf("bearerFile %s is not a regular file", path)
 	}
-	f, err := os.Open(path) //nolint:gosec // the path is the job's configuration
+	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read bearerFile: %w", err)
 	}

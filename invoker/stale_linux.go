@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -27,7 +28,7 @@ func stale(c net.Conn, overTLS bool) bool {
 	switch {
 	case err != nil:
 		return true
-	case peekErr == syscall.EAGAIN || peekErr == syscall.EINTR: //nolint:errorlint // a bare errno
+	case errors.Is(peekErr, syscall.EAGAIN), errors.Is(peekErr, syscall.EINTR):
 		return false
 	case peekErr != nil:
 		return true

@@ -175,15 +175,17 @@ func fakeResolver(t *testing.T, names map[string]netip.Addr) (resolver *net.Reso
 	}()
 	t.Cleanup(func() { _ = pc.Close() })
 	address := pc.LocalAddr().String()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "udp", address)
-		}}, func() []string {
-			var all []string
-			for len(seen) > 0 {
-				all = append(all, <-seen)
-			}
-			return all
+	resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", address)
+	}}
+	asked = func() []string {
+		var all []string
+		for len(seen) > 0 {
+			all = append(all, <-seen)
 		}
+		return all
+	}
+	return resolver, asked
 }
 
 // answerDNS answers a query (RFC 1035, one question) with the address of its name, if any.
