@@ -192,9 +192,9 @@ func (y *yamlBuilder) buildAt(in ast.Node, depth int) *node {
 	}
 	switch in := in.(type) {
 	case *ast.MappingNode:
-		return y.mapping(in.Values, line, col, depth)
+		return y.mapping(in.Values, in.IsFlowStyle, line, col, depth)
 	case *ast.MappingValueNode:
-		return y.mapping([]*ast.MappingValueNode{in}, line, col, depth)
+		return y.mapping([]*ast.MappingValueNode{in}, false, line, col, depth)
 	case *ast.SequenceNode:
 		n := (&node{kind: kindList}).at(line, col)
 		for _, value := range in.Values {
@@ -252,9 +252,9 @@ func scalarText(in ast.ScalarNode) string {
 	}
 }
 
-func (y *yamlBuilder) mapping(values []*ast.MappingValueNode, line, col, depth int) *node {
+func (y *yamlBuilder) mapping(values []*ast.MappingValueNode, flow bool, line, col, depth int) *node {
 	n := (&node{kind: kindMap}).at(line, col)
-	if len(values) > 0 { // the first key: a mapping's own token is its first colon
+	if len(values) > 0 && !flow { // a block begins with its first key, its own token is a colon
 		if tk := values[0].Key.GetToken(); tk != nil {
 			n.at(tk.Position.Line, tk.Position.Column)
 		}

@@ -138,3 +138,10 @@ func (l *loader) news(u Update) bool {
 func readBounded(r io.Reader, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, limit+1))
 }
+
+// ReadFile reads a jobs document and what it refers to once, as a [File] would at that time.
+func ReadFile(path string, opts config.Options, now time.Time) Update {
+	l := loader{origin: "file " + path, name: path, opts: opts}
+	u, _ := l.load(&fileReader{path: path}, now)
+	return u
+}
