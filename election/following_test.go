@@ -236,8 +236,7 @@ func TestPodsOfOneNameAreTwo(t *testing.T) {
 }
 
 // R077, R088
-func TestManyCandidates(t *testing.T) {
-	t.Parallel()
+func TestManyCandidates(t *testing.T) { //nolint:paralleltest // 50 of them need the machine to themselves
 	a := open(t)
 	p := faultproxy.Start(t, a.cfg)
 	var all []*electiontest.Candidate
