@@ -191,7 +191,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 			return nil
 		})
-		s.log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String(logkey.Address, e.listening()))
+		s.log.LogAttrs(ctx, slog.LevelDebug, "listening", slog.String(logkey.Address, e.listening()))
 	}
 	return group.Wait()
 }

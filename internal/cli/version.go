@@ -31,7 +31,7 @@ func newVersionCommand() *cobra.Command {
 				enc.SetIndent("", "  ")
 				return enc.Encode(info)
 			default:
-				return fmt.Errorf("--output: %q is not known; the only form is json", output)
+				return usageError{fmt.Errorf("--output: %q is not known; the only form is json", output)}
 			}
 		},
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // LogEvents returns an observer that writes engine events to logger: what somebody must look
-// at as a warning, what an operator wants to know at 3 a.m. as info, and the course of normal
-// work for debugging, so that an hour of it leaves no warning.
+// at as a warning, what a person did or chose as info, and the course of normal work for
+// debugging, so that an hour of it leaves no warning. Terms and definitions are for debugging
+// too: the engine itself logs them, with more than the events carry.
 func LogEvents(logger *slog.Logger) engine.Observer {
 	return &eventLog{log: logger.With(slog.String(logkey.Component, "engine"))}
 }
@@ -27,11 +28,11 @@ type eventLog struct {
 func (l *eventLog) Observe(event engine.Event) {
 	switch e := event.(type) {
 	case engine.TermBegan:
-		l.write(slog.LevelInfo, "leadership won", slog.Int64(logkey.Term, e.Term))
+		l.write(slog.LevelDebug, "leadership won", slog.Int64(logkey.Term, e.Term))
 	case engine.TermEnded:
 		l.termEnded(e)
 	case engine.JobsChanged:
-		l.write(slog.LevelInfo, "job set changed", slog.Int(logkey.Count, len(e.Jobs)))
+		l.write(slog.LevelDebug, "job set changed", slog.Int(logkey.Count, len(e.Jobs)))
 	case engine.RunStarted:
 		l.write(slog.LevelDebug, "run started",
 			append(runAttrs(e.Run), slog.Duration(logkey.Lateness, e.Lateness))...)
@@ -53,7 +54,7 @@ func (l *eventLog) termEnded(e engine.TermEnded) {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String(logkey.Reason, e.Err.Error()))
 	}
-	level, msg := slog.LevelInfo, "leadership ended"
+	level, msg := slog.LevelDebug, "leadership ended"
 	if steppedDown(e.Err) {
 		level, msg = slog.LevelWarn, "leadership given up"
 	}
