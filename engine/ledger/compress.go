@@ -10,10 +10,6 @@ import (
 // compressionLevel is fixed, so that equal documents make equal objects.
 const compressionLevel = 6
 
-// maxUnpacked bounds a document before compression, written or read: a small object must not be
-// able to fill the memory.
-const maxUnpacked = 8 << 20
-
 func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, compressionLevel)
@@ -29,17 +25,18 @@ func compress(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func decompress(small []byte) ([]byte, error) {
+// decompress stops at limit: a small object must not be able to fill the memory.
+func decompress(small []byte, limit int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(small))
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(data) > maxUnpacked:
-		return nil, fmt.Errorf("it has more than %d bytes when it is unpacked", maxUnpacked)
+	case len(data) > limit:
+		return nil, fmt.Errorf("it has more than %d bytes when it is unpacked", limit)
 	}
 	return data, nil
 }

@@ -20,9 +20,8 @@ import (
 // disk at any point leaves the old one or the new one. What is damaged by other means is found by
 // its checksum and never taken for empty. While a File is open no other process opens it.
 type File struct {
-	path  string
-	limit int
-	lock  *lockFile
+	path string
+	lock *lockFile
 
 	mu     sync.Mutex
 	closed bool
@@ -60,7 +59,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger file %s: %w", path, err)
 	}
-	f := &File{path: path, limit: MaxBytes, lock: lock, docs: make(map[Name]*fileDocument)}
+	f := &File{path: path, lock: lock, docs: make(map[Name]*fileDocument)}
 	for _, name := range Names() {
 		// What is damaged should be known at the start, not at the first job that is due.
 		if _, _, err := f.read(name); err != nil {
@@ -82,7 +81,7 @@ func (f *File) Load(ctx context.Context, name Name) ([]byte, Version, error) {
 
 // Replace implements [Store].
 func (f *File) Replace(ctx context.Context, name Name, from Version, data []byte) (Version, error) {
-	if err := checkSize(name, len(data), f.limit); err != nil {
+	if err := checkSize(name, len(data), name.MaxBytes()); err != nil {
 		return "", err
 	}
 	f.mu.Lock()
@@ -197,11 +196,11 @@ func (f *File) read(name Name) ([]byte, Version, error) {
 	if !stat.Mode().IsRegular() {
 		return nil, "", fmt.Errorf("read %s: %s is not a regular file", name, path)
 	}
-	raw, err := io.ReadAll(io.LimitReader(file, int64(f.limit)+maxFileHeader+1))
+	raw, err := io.ReadAll(io.LimitReader(file, int64(name.MaxBytes())+maxFileHeader+1))
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", name, err)
 	}
-	data, version, err := parseFile(raw, f.limit)
+	data, version, err := parseFile(raw, name.MaxBytes())
 	if err != nil {
 		return nil, "", fmt.Errorf("%s file %s: %w: %w; put back a copy of it, or move it away to start with an empty one",
 			name, path, ErrCorrupt, err)

@@ -31,6 +31,7 @@ func openFile(t *testing.T, path string) *ledger.File {
 
 func TestFileConforms(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Backend {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "ledger")
 		store := openFile(t, path)
 		return ledgertest.Backend{

@@ -42,7 +42,6 @@ type Kubernetes struct {
 	namespace  string
 	app        string
 	timeout    time.Duration
-	limit      int
 	watchState func(Name, error)
 
 	mu sync.Mutex
@@ -72,7 +71,7 @@ func NewKubernetes(o KubernetesOptions) (*Kubernetes, error) {
 		}
 	}
 	k := &Kubernetes{
-		client: o.Client, namespace: o.Namespace, app: o.App, timeout: o.Timeout, limit: MaxBytes,
+		client: o.Client, namespace: o.Namespace, app: o.App, timeout: o.Timeout,
 		watchState: o.WatchState, seen: make(map[Name]*corev1.ConfigMap),
 	}
 	if k.timeout <= 0 {
@@ -100,7 +99,7 @@ func (k *Kubernetes) Load(ctx context.Context, name Name) ([]byte, Version, erro
 
 // Replace implements [Store].
 func (k *Kubernetes) Replace(ctx context.Context, name Name, from Version, data []byte) (Version, error) {
-	if err := checkSize(name, len(data), maxUnpacked); err != nil {
+	if err := checkSize(name, len(data), name.MaxBytes()); err != nil {
 		return "", err
 	}
 	if !utf8.Valid(data) {
@@ -121,7 +120,7 @@ func (k *Kubernetes) Replace(ctx context.Context, name Name, from Version, data 
 	if err := pack(name, cm, data); err != nil {
 		return "", fmt.Errorf("replace %s: %w", k.object(name), err)
 	}
-	if err := checkSize(name, sizeOf(cm), k.limit); err != nil {
+	if err := checkSize(name, sizeOf(cm), MaxObjectBytes); err != nil {
 		return "", err
 	}
 	stored, err := k.update(ctx, cm)
@@ -245,12 +244,9 @@ func sizeOf(cm *corev1.ConfigMap) int {
 func plainKey(name Name) string  { return string(name) + ".json" }
 func packedKey(name Name) string { return string(name) + ".json.gz" }
 
-// packed reports whether a document is kept compressed.
-func packed(name Name) bool { return name == NameCatalog || name == NameHistory }
-
 // pack puts a document into its object.
 func pack(name Name, cm *corev1.ConfigMap, data []byte) error {
-	if !packed(name) {
+	if !name.compressed() {
 		if cm.Data == nil {
 			cm.Data = make(map[string]string, 1)
 		}
@@ -270,7 +266,7 @@ func pack(name Name, cm *corev1.ConfigMap, data []byte) error {
 
 // unpack takes a document out of its object; nil if it was never written.
 func unpack(name Name, cm *corev1.ConfigMap) ([]byte, error) {
-	if !packed(name) {
+	if !name.compressed() {
 		text := cm.Data[plainKey(name)]
 		if strings.TrimSpace(text) == "" {
 			return nil, nil
@@ -281,7 +277,7 @@ func unpack(name Name, cm *corev1.ConfigMap) ([]byte, error) {
 	if len(small) == 0 {
 		return nil, nil
 	}
-	data, err := decompress(small)
+	data, err := decompress(small, name.MaxBytes())
 	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", packedKey(name), err)
 	}

@@ -36,34 +36,34 @@ type cluster struct {
 	admin     *http.Client
 }
 
-func newCluster(t testing.TB) cluster {
-	t.Helper()
-	cp := controlplane.Shared(t)
+func newCluster(tb testing.TB) cluster {
+	tb.Helper()
+	cp := controlplane.Shared(tb)
 	admin, err := rest.HTTPClientFor(cp.AdminConfig())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return cluster{cp: cp, namespace: cp.Namespace(t), admin: admin}
+	return cluster{cp: cp, namespace: cp.Namespace(tb), admin: admin}
 }
 
 // sidecar is access with the rights that a sidecar of these apps has, and no others.
-func (c cluster) sidecar(t testing.TB, apps ...string) *rest.Config {
-	t.Helper()
+func (c cluster) sidecar(tb testing.TB, apps ...string) *rest.Config {
+	tb.Helper()
 	var names []string
 	for _, app := range apps {
 		for _, name := range ledger.Names() {
 			names = append(names, ledger.ConfigMapName(app, name))
 		}
 	}
-	return c.cp.ServiceAccount(t, c.namespace, "sidecar", rbacv1.PolicyRule{
+	return c.cp.ServiceAccount(tb, c.namespace, "sidecar", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: names,
 		Verbs: []string{"get", "list", "watch", "update"},
 	})
 }
 
 // do sends one request as the administrator and reads the answer into out, unless that is nil.
-func (c cluster) do(t testing.TB, method, name string, in, out any) {
-	t.Helper()
+func (c cluster) do(tb testing.TB, method, name string, in, out any) {
+	tb.Helper()
 	url := c.cp.URL() + "/api/v1/namespaces/" + c.namespace + "/configmaps"
 	if name != "" {
 		url += "/" + name
@@ -71,42 +71,42 @@ func (c cluster) do(t testing.TB, method, name string, in, out any) {
 	var body bytes.Buffer
 	if in != nil {
 		if err := json.NewEncoder(&body).Encode(in); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, url, &body)
+	req, err := http.NewRequestWithContext(tb.Context(), method, url, &body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.admin.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s %s: %s, %v\n%s", method, url, resp.Status, err, answer)
+		tb.Fatalf("%s %s: %s, %v\n%s", method, url, resp.Status, err, answer)
 	}
 	if out != nil {
 		if err := json.Unmarshal(answer, out); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
 // create makes the empty objects of an app, as applying the pack does.
-func (c cluster) create(t testing.TB, app string, names ...ledger.Name) {
-	t.Helper()
+func (c cluster) create(tb testing.TB, app string, names ...ledger.Name) {
+	tb.Helper()
 	for _, name := range names {
-		c.do(t, http.MethodPost, "", configMap(ledger.ConfigMapName(app, name), nil), nil)
+		c.do(tb, http.MethodPost, "", configMap(ledger.ConfigMapName(app, name), nil), nil)
 	}
 }
 
-func (c cluster) get(t testing.TB, app string, name ledger.Name) corev1.ConfigMap {
-	t.Helper()
+func (c cluster) get(tb testing.TB, app string, name ledger.Name) corev1.ConfigMap {
+	tb.Helper()
 	var cm corev1.ConfigMap
-	c.do(t, http.MethodGet, ledger.ConfigMapName(app, name), nil, &cm)
+	c.do(tb, http.MethodGet, ledger.ConfigMapName(app, name), nil, &cm)
 	return cm
 }
 
@@ -118,17 +118,17 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	}
 }
 
-func (c cluster) open(t testing.TB, cfg *rest.Config, app string, timeout time.Duration) *ledger.Kubernetes {
-	t.Helper()
+func (c cluster) open(tb testing.TB, cfg *rest.Config, app string, timeout time.Duration) *ledger.Kubernetes {
+	tb.Helper()
 	client, err := kube.New(cfg, "ledger")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	store, err := ledger.NewKubernetes(ledger.KubernetesOptions{
 		Client: client, Namespace: c.namespace, App: app, Timeout: timeout,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return store
 }
@@ -141,6 +141,7 @@ func TestKubernetesConforms(t *testing.T) {
 	}
 	cfg := c.sidecar(t, apps...)
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Backend {
+		t.Helper()
 		if len(apps) == 0 {
 			t.Fatal("the suite has more tests than there are apps")
 		}
@@ -296,10 +297,12 @@ func TestObjectsThatCannotBeReadOrWritten(t *testing.T) {
 			says:  "when it is unpacked",
 		},
 		"an object that others have filled": {
-			name:  ledger.NameLeases,
-			alter: func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"other": strings.Repeat("x", ledger.MaxBytes)} },
-			want:  ledger.ErrTooLarge,
-			says:  "leases",
+			name: ledger.NameLeases,
+			alter: func(cm *corev1.ConfigMap) {
+				cm.Data = map[string]string{"other": strings.Repeat("x", ledger.MaxObjectBytes)}
+			},
+			want: ledger.ErrTooLarge,
+			says: "leases",
 		},
 	}
 	for name, tt := range tests {
@@ -320,6 +323,51 @@ func TestObjectsThatCannotBeReadOrWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R176: what counts is what the object takes, and a write that would fill it is refused before it
+// is sent.
+func TestHistoryIsBoundedByItsObject(t *testing.T) {
+	c := newCluster(t)
+	c.create(t, "app", ledger.NameHistory)
+	proxy := faultproxy.Start(t, c.sidecar(t, "app"))
+	doc := ledger.NewDocument[map[string]string](c.open(t, proxy.Config(), "app", 0), ledger.NameHistory)
+	write := func(text string) error {
+		_, _, err := doc.Swap(t.Context(), func(m *map[string]string) error {
+			*m = map[string]string{"text": text}
+			return nil
+		})
+		return err
+	}
+	if err := write(strings.Repeat("run ", 1<<20)); err != nil {
+		t.Errorf("4 MiB that compress well: %v", err)
+	}
+	stored := c.get(t, "app", ledger.NameHistory)
+	sent := proxy.Count(faultproxy.Verb("update"))
+	if err := write(incompressible(2 * ledger.MaxObjectBytes)); !errors.Is(err, ledger.ErrTooLarge) {
+		t.Errorf("1.8 MB that do not: %v, want %v", err, ledger.ErrTooLarge)
+	}
+	if again := proxy.Count(faultproxy.Verb("update")); again != sent {
+		t.Errorf("%d writes were sent, want none", again-sent)
+	}
+	if after := c.get(t, "app", ledger.NameHistory); after.ResourceVersion != stored.ResourceVersion {
+		t.Error("the object was changed")
+	}
+	if err := write("small again"); err != nil {
+		t.Errorf("a small document afterwards: %v", err)
+	}
+}
+
+// incompressible returns text that no compression makes much smaller, always the same.
+func incompressible(n int) string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	out := make([]byte, n)
+	state := uint64(1)
+	for i := range out { // 6 bits of 8 are random, so about 3/4 stay
+		state = state*6364136223846793005 + 1442695040888963407
+		out[i] = letters[state>>58]
+	}
+	return string(out)
 }
 
 // Equal documents make equal objects, so that a comparison of two shows what differs.
@@ -351,21 +399,19 @@ func TestCompressionIsDeterministic(t *testing.T) {
 func TestSwapsThroughABadNetwork(t *testing.T) {
 	c := newCluster(t)
 	tests := map[string]struct {
-		fault     faultproxy.Fault
-		on        string // the verb
-		stored    bool   // by the faulty call alone
-		want      error  // of a single Replace
-		swapFails bool   // a definite refusal is the caller's to judge
+		fault  faultproxy.Fault
+		stored bool  // by the faulty call alone
+		want   error // of a single Replace
 	}{
-		"the answer to a write is lost":     {fault: faultproxy.DropAnswer(), on: "update", stored: true, want: ledger.ErrUnknown},
-		"a write is lost":                   {fault: faultproxy.Reset(), on: "update", want: ledger.ErrUnknown},
-		"a write hangs":                     {fault: faultproxy.Hang(), on: "update", want: ledger.ErrUnknown},
-		"the answer to a write hangs":       {fault: faultproxy.HangAnswer(), on: "update", stored: true, want: ledger.ErrUnknown},
-		"a gateway answers in its place":    {fault: faultproxy.Status(http.StatusBadGateway, 0), on: "update", want: ledger.ErrUnknown},
-		"the API server is unavailable":     {fault: faultproxy.Status(http.StatusServiceUnavailable, time.Second), on: "update", want: ledger.ErrUnknown},
-		"the API server has enough to do":   {fault: faultproxy.Status(http.StatusTooManyRequests, time.Second), on: "update"},
-		"a right was taken away":            {fault: faultproxy.Status(http.StatusForbidden, 0), on: "update"},
-		"the answer is slower than allowed": {fault: faultproxy.DelayAnswer(3 * time.Second), on: "update", stored: true, want: ledger.ErrUnknown},
+		"the answer to a write is lost":     {fault: faultproxy.DropAnswer(), stored: true, want: ledger.ErrUnknown},
+		"a write is lost":                   {fault: faultproxy.Reset(), want: ledger.ErrUnknown},
+		"a write hangs":                     {fault: faultproxy.Hang(), want: ledger.ErrUnknown},
+		"the answer to a write hangs":       {fault: faultproxy.HangAnswer(), stored: true, want: ledger.ErrUnknown},
+		"a gateway answers in its place":    {fault: faultproxy.Status(http.StatusBadGateway, 0), want: ledger.ErrUnknown},
+		"the API server is unavailable":     {fault: faultproxy.Status(http.StatusServiceUnavailable, time.Second), want: ledger.ErrUnknown},
+		"the API server has enough to do":   {fault: faultproxy.Status(http.StatusTooManyRequests, time.Second)},
+		"a right was taken away":            {fault: faultproxy.Status(http.StatusForbidden, 0)},
+		"the answer is slower than allowed": {fault: faultproxy.DelayAnswer(3 * time.Second), stored: true, want: ledger.ErrUnknown},
 	}
 	var apps []string
 	appOf := make(map[string]string)
@@ -388,7 +434,7 @@ func TestSwapsThroughABadNetwork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			remove := proxy.Inject(tt.fault.Times(1), faultproxy.Verb(tt.on), object)
+			remove := proxy.Inject(tt.fault.Times(1), faultproxy.Verb("update"), object)
 			_, err = store.Replace(t.Context(), ledger.NameLedger, from, []byte(`{"format":1,"writeId":"w","count":1}`))
 			switch {
 			case err == nil:
@@ -409,7 +455,7 @@ func TestSwapsThroughABadNetwork(t *testing.T) {
 			doc := newTally(store)
 			for i := range 3 {
 				if i == 1 {
-					remove = proxy.Inject(tt.fault.Times(1), faultproxy.Verb(tt.on), object)
+					remove = proxy.Inject(tt.fault.Times(1), faultproxy.Verb("update"), object)
 				}
 				if _, _, err := doc.Swap(t.Context(), increment); err != nil {
 					t.Fatalf("Swap() number %d = %v", i, err)

@@ -34,7 +34,7 @@ func acquire(path string) (*lockFile, error) {
 }
 
 func (l *lockFile) acquire() error {
-	err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor fits an int
+	err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return fmt.Errorf("%s has it open (lock %s): end that process, or give this one another file", l.holder(), l.path)

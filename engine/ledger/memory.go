@@ -11,7 +11,6 @@ import (
 // Memory is a [Store] that ends with its process: for tests and quick starts.
 type Memory struct {
 	shared bool
-	limit  int
 
 	mu     sync.Mutex
 	writes uint64
@@ -28,7 +27,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty store that one node has for itself.
 func NewMemory() *Memory {
-	return &Memory{limit: MaxBytes, docs: make(map[Name]*memoryDocument)}
+	return &Memory{docs: make(map[Name]*memoryDocument)}
 }
 
 // NewSharedMemory returns an empty store that several nodes of one process use together, each
@@ -70,7 +69,7 @@ func (m *Memory) Replace(ctx context.Context, name Name, from Version, data []by
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("replace %s: %w", name, context.Cause(ctx))
 	}
-	if err := checkSize(name, len(data), m.limit); err != nil {
+	if err := checkSize(name, len(data), name.MaxBytes()); err != nil {
 		return "", err
 	}
 	m.mu.Lock()

@@ -27,9 +27,22 @@ func Names() []Name { return []Name{NameLedger, NameCatalog, NameHistory, NameLe
 // else can be read from it, least of all an order.
 type Version string
 
-// MaxBytes is how large a stored document may be unless its Store is told otherwise: what an
-// object of the API server holds, with room for what else the object carries.
-const MaxBytes = 900 << 10
+// MaxObjectBytes is how large the object that holds a document may be, with all that others keep in
+// it: a little less than the 1 MiB at which the API server refuses.
+const MaxObjectBytes = 900 << 10
+
+// MaxBytes is how large a document may be, the same in every Store. The catalog and the history may
+// be larger than an object, because they are kept compressed in it; how much of that fits depends
+// on what they hold.
+func (n Name) MaxBytes() int {
+	if n.compressed() {
+		return 8 << 20
+	}
+	return MaxObjectBytes
+}
+
+// compressed reports whether the document is compressed where room is short.
+func (n Name) compressed() bool { return n == NameCatalog || n == NameHistory }
 
 // The errors of a [Store] and of a [Document]. They come wrapped: compare with [errors.Is].
 var (

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,42 +13,15 @@ import (
 
 func TestWatchOthers(t *testing.T) {
 	tests := map[string]struct {
-		write func(own, other *ledger.Document[tally], t *testing.T)
-		want  int // how often it tells, after what it tells when it begins
+		steps string // what happens: own write, other's write, own read
+		want  int    // how often it tells, after what it tells when it begins
 	}{
-		"nothing happens": {
-			write: func(_, _ *ledger.Document[tally], _ *testing.T) {},
-			want:  0,
-		},
-		"own writes are no news": {
-			write: func(own, _ *ledger.Document[tally], t *testing.T) {
-				for range 5 {
-					swap(t, own)
-				}
-			},
-			want: 0,
-		},
-		"a write of others is": {
-			write: func(_, other *ledger.Document[tally], t *testing.T) { swap(t, other) },
-			want:  1,
-		},
-		"even after it was read for another purpose": {
-			write: func(own, other *ledger.Document[tally], t *testing.T) {
-				swap(t, other)
-				if _, _, err := own.Read(t.Context()); err != nil {
-					t.Error(err)
-				}
-			},
-			want: 1,
-		},
-		"and while own writes wait for their answers": {
-			write: func(own, other *ledger.Document[tally], t *testing.T) {
-				swap(t, own)
-				swap(t, other)
-				swap(t, own)
-			},
-			want: 1,
-		},
+		"nothing happens":                                  {steps: "", want: 0},
+		"own writes are no news":                           {steps: "own own own own own", want: 0},
+		"a write of others is":                             {steps: "other", want: 1},
+		"even after it was read for another purpose":       {steps: "other read", want: 1},
+		"and while own writes wait for their answers":      {steps: "own other own", want: 1},
+		"each of several, unless they come close together": {steps: "other own other own own", want: 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +40,20 @@ func TestWatchOthers(t *testing.T) {
 				if told != 1 {
 					t.Errorf("told %d times when it began, want once", told)
 				}
-				tt.write(own, other, t)
+				for step := range strings.FieldsSeq(tt.steps) {
+					var err error
+					switch step {
+					case "own":
+						_, _, err = own.Swap(t.Context(), increment)
+					case "other":
+						_, _, err = other.Swap(t.Context(), increment)
+					case "read":
+						_, _, err = own.Read(t.Context())
+					}
+					if err != nil {
+						t.Fatalf("%s: %v", step, err)
+					}
+				}
 				synctest.Wait()
 				cancel()
 				<-ended
@@ -75,12 +62,5 @@ func TestWatchOthers(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func swap(t *testing.T, doc *ledger.Document[tally]) {
-	t.Helper()
-	if _, _, err := doc.Swap(t.Context(), increment); err != nil {
-		t.Error(err)
 	}
 }

@@ -21,6 +21,7 @@ type Backend struct {
 
 // Run runs the suite. Each test asks setup for documents of its own.
 func Run(t *testing.T, setup func(t *testing.T) Backend) {
+	t.Helper()
 	tests := []struct {
 		name string
 		test func(*testing.T, Backend)

@@ -1,4 +1,5 @@
-package ledgertest //nolint:thelper // these are tests, which Run names
+//nolint:thelper // these are tests, which Run names
+package ledgertest
 
 import (
 	"context"
