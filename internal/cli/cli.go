@@ -75,9 +75,25 @@ Lease, and the leader fires every job as an HTTP callback into the app.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRunCommand(environ), newNextCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(environ), newValidateCommand(), newNextCommand(), newSchemaCommand(), newVersionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
+	markArguments(root)
 	return root
+}
+
+// markArguments makes wrong arguments of any command a usage error.
+func markArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, child := range cmd.Commands() {
+		markArguments(child)
+	}
 }
 
 // environment turns "NAME=value" pairs into a map, with what the system knows besides.
