@@ -40,6 +40,7 @@ set -m
 bin/example-app -listen "127.0.0.1:$app_port" &
 app=$!
 LEASECRON_JOBS_FILE=examples/jobs.yaml LEASECRON_ELECTION=standalone \
+  LEASECRON_TARGET=http://127.0.0.1:$app_port \
   LEASECRON_LISTEN=$listen LEASECRON_API_LISTEN=$api bin/sidecar run &
 sidecar=$!
 set +m
