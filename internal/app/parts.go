@@ -71,8 +71,13 @@ type renewals struct{ telemetry *telemetry.Telemetry }
 
 // Observe implements [election.Observer].
 func (r renewals) Observe(e election.Event) {
-	if renewed, ok := e.(election.Renewed); ok {
-		r.telemetry.LeaseRenewed(renewed.Took, renewed.Err)
+	switch e := e.(type) {
+	case election.Renewed:
+		r.telemetry.LeaseRenewed(e.Took, e.Err)
+	case election.TermEnded:
+		if e.Lost {
+			r.telemetry.LeadershipLost()
+		}
 	}
 }
 
