@@ -57,8 +57,16 @@ func marshalPlain(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// dataWriter turns nodes into JSON with sorted keys, and gives up where that grows too large.
-type dataWriter struct{ out []byte }
+func tooLarge() error {
+	return fmt.Errorf("has more than %d bytes as JSON (want at most that)", LargestData)
+}
+
+// dataWriter turns nodes into JSON with sorted keys. It gives up where that grows too large, since
+// aliases make a small document large.
+type dataWriter struct {
+	d   *decoder // is told of values that JSON cannot carry
+	out []byte
+}
 
 func (w *dataWriter) write(n *node, at place) error {
 	if len(w.out) > LargestData {
@@ -71,7 +79,7 @@ func (w *dataWriter) write(n *node, at place) error {
 		w.out = append(w.out, n.text...)
 	case kindString:
 		if n.badNumber != "" {
-			return &dataError{at: at, err: fmt.Errorf("%s %s", quote(n.text), n.badNumber)}
+			w.d.fail(at, "%s %s", quote(n.text), n.badNumber)
 		}
 		return w.string(n.text)
 	case kindList:

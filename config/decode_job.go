@@ -2,8 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,8 +40,11 @@ func (d *decoder) job(n *node, at place, def defaults) Job {
 	if scope, ok := word(o, "scope", scopes...); ok {
 		job.Scope = scope
 	}
-	if job.Scope == ScopeInstance && o.has("recovery") && job.Recovery != RecoveryNone {
-		d.fail(o.placeOf("recovery"), "has no meaning with scope instance, whose runs end with their replica (want no recovery)")
+	if job.Scope == ScopeInstance {
+		if o.has("recovery") && job.Recovery != RecoveryNone {
+			d.fail(o.placeOf("recovery"), "has no meaning with scope instance, whose runs end with their replica (want no recovery)")
+		}
+		job.Recovery = RecoveryNone // and the defaults' does not apply
 	}
 	for _, key := range pendingKeys {
 		if o.has(key) {
@@ -363,29 +364,10 @@ func (d *decoder) data(o *object) json.RawMessage {
 		d.fail(at, "is %s (want a mapping)", shown(n))
 		return nil
 	}
-	// The bound comes before the bytes: aliases make a small document large.
-	w := &dataWriter{}
+	w := &dataWriter{d: d}
 	if err := w.write(n, at); err != nil {
-		var bad *dataError
-		if errors.As(err, &bad) {
-			d.fail(bad.at, "%w", bad.err)
-		} else {
-			d.fail(at, "%w", err)
-		}
+		d.fail(at, "%w", err)
 		return nil
 	}
 	return json.RawMessage(w.out)
-}
-
-// dataError is a value that data cannot hold, and where it stands.
-type dataError struct {
-	at  place
-	err error
-}
-
-func (e *dataError) Error() string { return e.err.Error() }
-func (e *dataError) Unwrap() error { return e.err }
-
-func tooLarge() error {
-	return fmt.Errorf("has more than %d bytes as JSON (want at most that)", LargestData)
 }

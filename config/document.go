@@ -43,7 +43,8 @@ func OptionsOf(s Settings) Options {
 // The bounds of a document's parts.
 const (
 	mostJobs      = 10_000
-	mostTriggers  = 100 // of a job
+	mostTriggers  = 100    // of a job
+	allTriggers   = 50_000 // of a document
 	mostCalendars = schedule.MaxCalendars
 	mostHeaders   = 64
 	mostStatuses  = 100
@@ -96,10 +97,15 @@ func (d *decoder) document(root *node) Document {
 		d.fail(at, "jobs is missing (write `jobs: []` for none)")
 	}
 	jobs := make([]Job, 0, len(items))
+	triggers := 0
 	lines := make(map[string]int)
 	for i, item := range items {
 		at := listAt.item(i, item)
 		job := d.job(item, at, def)
+		if triggers += len(job.Triggers); triggers > allTriggers {
+			d.fail(at, "the document has more than %d triggers (want at most that)", allTriggers)
+			break
+		}
 		if job.Name == "" {
 			continue
 		}

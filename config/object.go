@@ -96,6 +96,14 @@ func (o *object) has(key string) bool {
 	return ok
 }
 
+// value returns the value of key, nothing where it is not there.
+func (o *object) value(key string) *node {
+	if m, ok := o.n.get(key); ok {
+		return m.value
+	}
+	return &node{}
+}
+
 // placeOf returns where the value of key stands, or the object itself where there is none.
 func (o *object) placeOf(key string) place {
 	if m, ok := o.n.get(key); ok {

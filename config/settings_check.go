@@ -79,7 +79,7 @@ func (s *Settings) check() []*SettingError {
 		s.Target = target
 	}
 	if s.AppHealthURL != "" {
-		if _, err := checkTarget(s.AppHealthURL, s.AllowedHosts); err != nil {
+		if _, err := checkURL(s.AppHealthURL, s.AllowedHosts); err != nil {
 			c.fail("APP_HEALTH_URL", redactQuery(s.AppHealthURL), "%w", err)
 		}
 	}

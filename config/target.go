@@ -13,40 +13,51 @@ import (
 // DefaultTarget is where a sidecar expects its app when nothing else is said.
 const DefaultTarget = "http://127.0.0.1:8080"
 
-// checkTarget accepts an http or https URL whose host is loopback or in allowed, and returns it
-// without a trailing slash. Link-local addresses, where clouds keep their metadata services, are
-// refused even when they are listed.
+// checkTarget accepts a URL that paths can be appended to, and returns it without a trailing slash.
 func checkTarget(raw string, allowed []string) (string, error) {
+	u, err := checkURL(raw, allowed)
+	if err != nil {
+		return "", err
+	}
+	if u.RawQuery != "" || u.ForceQuery {
+		return "", errors.New("has a query (want it in path)")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// checkURL accepts an http or https URL whose host is loopback or in allowed. Link-local addresses,
+// where clouds keep their metadata services, are refused even when they are listed.
+func checkURL(raw string, allowed []string) (*url.URL, error) {
 	const want = "want a URL such as " + DefaultTarget
 	if len(raw) > longestURL {
-		return "", fmt.Errorf("is longer than %d bytes", longestURL)
+		return nil, fmt.Errorf("is longer than %d bytes", longestURL)
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil, u.Opaque != "", u.Host == "":
-		return "", fmt.Errorf("is no URL (%s)", want)
+		return nil, fmt.Errorf("is no URL (%s)", want)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("has the scheme %s (%s)", quote(u.Scheme), want)
+		return nil, fmt.Errorf("has the scheme %s (%s)", quote(u.Scheme), want)
 	case u.User != nil:
-		return "", errors.New("holds a user name or password (want none; see bearerFile)")
+		return nil, errors.New("holds a user name or password (want none; see bearerFile)")
 	case u.Fragment != "":
-		return "", errors.New("has a fragment (want none)")
+		return nil, errors.New("has a fragment (want none)")
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return "", fmt.Errorf("has the port %s (want 1 to 65535)", quote(port))
+			return nil, fmt.Errorf("has the port %s (want 1 to 65535)", quote(port))
 		}
 	}
 	host := strings.ToLower(u.Hostname())
 	switch {
 	case isForbidden(host):
-		return "", fmt.Errorf("host %s is a link-local or unspecified address, which jobs may never call", quote(host))
+		return nil, fmt.Errorf("host %s is a link-local or unspecified address, which jobs may never call", quote(host))
 	case !isHost(host):
-		return "", fmt.Errorf("host %s is neither a host name nor an IP address", quote(host))
+		return nil, fmt.Errorf("host %s is neither a host name nor an IP address", quote(host))
 	case !isLoopback(host) && !slices.Contains(allowed, host):
-		return "", fmt.Errorf("host %s is not loopback (want 127.0.0.1, ::1 or localhost, or list it in %sALLOWED_HOSTS)", quote(host), SettingPrefix)
+		return nil, fmt.Errorf("host %s is not loopback (want 127.0.0.1, ::1 or localhost, or list it in %sALLOWED_HOSTS)", quote(host), SettingPrefix)
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	return u, nil
 }
 
 func isLoopback(host string) bool {

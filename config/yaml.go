@@ -85,8 +85,8 @@ func (b *builder) parseYAML(text string) (root *node) {
 		return plainScalar("").at(1, 1).grow()
 	}
 	if len(docs) > 1 {
-		tk := docs[1].Body.GetToken()
-		b.fail(tk.Position.Line, tk.Position.Column, "a second document starts here (want one)")
+		line, col := startOf(docs[1].Body)
+		b.fail(line, col, "a second document starts here (want one)")
 		return nil
 	}
 	y := &yamlBuilder{builder: b, anchors: make(map[string]*node)}
@@ -165,6 +165,24 @@ func (n *node) at(line, col int) *node {
 	return n
 }
 
+// startOf is where a value begins. A block mapping's own token is its first colon, but it begins
+// with its first key.
+func startOf(in ast.Node) (line, col int) {
+	tk := in.GetToken()
+	switch in := in.(type) {
+	case *ast.MappingNode:
+		if !in.IsFlowStyle && len(in.Values) > 0 {
+			tk = in.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		tk = in.Key.GetToken()
+	}
+	if tk == nil || tk.Position == nil {
+		return 1, 1
+	}
+	return tk.Position.Line, tk.Position.Column
+}
+
 func (y *yamlBuilder) build(in ast.Node, depth int) *node {
 	n := y.buildAt(in, depth)
 	if n.size > mostNodes {
@@ -182,19 +200,16 @@ func (y *yamlBuilder) buildAt(in ast.Node, depth int) *node {
 	if in == nil {
 		return (&node{}).at(1, 1).grow()
 	}
-	line, col := 1, 1
-	if tk := in.GetToken(); tk != nil && tk.Position != nil {
-		line, col = tk.Position.Line, tk.Position.Column
-	}
+	line, col := startOf(in)
 	if depth > deepestNesting {
 		y.fail(line, col, "is nested too deep (want at most %d levels)", deepestNesting)
 		return (&node{}).at(line, col).grow()
 	}
 	switch in := in.(type) {
 	case *ast.MappingNode:
-		return y.mapping(in.Values, in.IsFlowStyle, line, col, depth)
+		return y.mapping(in.Values, line, col, depth)
 	case *ast.MappingValueNode:
-		return y.mapping([]*ast.MappingValueNode{in}, false, line, col, depth)
+		return y.mapping([]*ast.MappingValueNode{in}, line, col, depth)
 	case *ast.SequenceNode:
 		n := (&node{kind: kindList}).at(line, col)
 		for _, value := range in.Values {
@@ -252,13 +267,8 @@ func scalarText(in ast.ScalarNode) string {
 	}
 }
 
-func (y *yamlBuilder) mapping(values []*ast.MappingValueNode, flow bool, line, col, depth int) *node {
+func (y *yamlBuilder) mapping(values []*ast.MappingValueNode, line, col, depth int) *node {
 	n := (&node{kind: kindMap}).at(line, col)
-	if len(values) > 0 && !flow { // a block begins with its first key, its own token is a colon
-		if tk := values[0].Key.GetToken(); tk != nil {
-			n.at(tk.Position.Line, tk.Position.Column)
-		}
-	}
 	seen := make(map[string]int)
 	var merged []*node
 	for _, value := range values {
