@@ -67,7 +67,7 @@ func (c *Client) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
-	g := &gate{mayStart: a.MayStart, started: a.Started}
+	g := &gate{mayStart: a.MayStart, started: a.Started, done: ctx.Done()}
 	out := c.deliver(ctx, a, g, start.Add(min(timeout, retryWindow)))
 	out.StartedAt = g.close()
 	out.EndedAt = time.Now()

@@ -180,6 +180,23 @@ func TestConnectionsAreUsedOnceAfterTheAppHungUp(t *testing.T) {
 	}
 }
 
+// R134: this side is the one that closes first, well before the second for which an app is asked
+// to keep a connection; in a burst, connections are kept.
+func TestConnectionsAreKeptForHalfASecond(t *testing.T) {
+	t.Parallel()
+	target := startApp(t, app.Options{})
+	client := newClient(t, invoker.Options{})
+	for _, pause := range []time.Duration{0, 700 * time.Millisecond, 0} {
+		checkOutcome(t, invoke(client, attempt(target.URL()+"/")), succeeded, "")
+		<-time.After(pause)
+	}
+	calls := target.Calls()
+	if calls[0].Remote != calls[1].Remote || calls[1].Remote == calls[2].Remote {
+		t.Errorf("connections %s, %s, %s: want the first kept for the second callback, and another one after 0.7 s",
+			calls[0].Remote, calls[1].Remote, calls[2].Remote)
+	}
+}
+
 // R134: an app that keeps idle connections for a second sees no failed and no doubled run,
 // whatever the pauses between them.
 func TestKeepingIdleConnectionsForASecondIsEnough(t *testing.T) {

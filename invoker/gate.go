@@ -24,10 +24,10 @@ var (
 type gate struct {
 	mayStart func() error
 	started  func(time.Time)
-
-	over atomic.Bool // the attempt has ended: nothing is begun any more
+	done     <-chan struct{} // closed when the attempt's time is up or it is canceled
 
 	mu        sync.Mutex
+	over      bool // the attempt has ended: nothing is begun any more
 	sent      bool // bytes were, or are just being, handed to the kernel
 	refusal   error
 	startedAt time.Time
@@ -58,7 +58,7 @@ func (g *gate) open() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.over.Load():
+	case g.over:
 		return errOver
 	case g.sent:
 		return errSentBefore
@@ -66,8 +66,10 @@ func (g *gate) open() error {
 	if err := g.checkLocked(); err != nil {
 		return err
 	}
-	if g.over.Load() { // while MayStart was thinking
+	select {
+	case <-g.done: // before, or while MayStart was thinking
 		return errOver
+	default:
 	}
 	if g.startedAt.IsZero() {
 		g.startedAt = time.Now()
@@ -91,9 +93,9 @@ func (g *gate) undo() {
 // close ends the attempt: nothing is begun after it, and what state says is final. It returns the
 // time at which the request was begun.
 func (g *gate) close() time.Time {
-	g.over.Store(true) // before the lock, which open holds while it asks
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.over = true
 	return g.startedAt
 }
 

@@ -143,7 +143,7 @@ func ended(cause error, sent bool) run.Outcome {
 		out.State, out.Code, out.Retryable = run.StateFailed, run.CodeTimeout, true
 		out.Message = "no answer within the timeout"
 		if !sent {
-			out.Message = "the app could not be reached within the timeout"
+			out.Message = "the request was not sent within the timeout: the app could not be reached, or the sidecar was too slow"
 		}
 		return out
 	}

@@ -98,7 +98,8 @@ func TestMayStartIsTheLastQuestion(t *testing.T) {
 // A question that takes long must not let a request out after the attempt was given up.
 func TestAnswerOfMayStartThatComesTooLate(t *testing.T) {
 	target := startApp(t, app.Options{})
-	a := attempt(target.URL() + "/")
+	var q ask
+	a := q.on(attempt(target.URL() + "/"))
 	a.Timeout = 50 * time.Millisecond
 	a.MayStart = func() error {
 		<-time.After(200 * time.Millisecond)
@@ -107,7 +108,10 @@ func TestAnswerOfMayStartThatComesTooLate(t *testing.T) {
 	got := invoke(newClient(t, invoker.Options{}), a)
 	want := timedOut
 	want.Unknown, want.NotSent = false, true
-	checkOutcome(t, got, want, "could not be reached within the timeout")
+	checkOutcome(t, got, want, "was not sent within the timeout")
+	if _, started := q.counts(); started != 0 || !got.StartedAt.IsZero() {
+		t.Errorf("Started was told %d times, StartedAt = %s, want neither", started, got.StartedAt)
+	}
 	if n := len(target.Calls()); n != 0 {
 		t.Errorf("%d requests arrived", n)
 	}

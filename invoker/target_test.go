@@ -85,10 +85,11 @@ func TestTargetRuleHoldsAfterResolution(t *testing.T) {
 }
 
 func TestNameThatDoesNotExistIsTriedForAWhile(t *testing.T) {
+	t.Parallel()
 	resolver, asked := fakeResolver(t, nil)
 	client := newClient(t, invoker.Options{AllowedHosts: []string{"app.test"}, Resolver: resolver})
 	a := attempt("http://app.test:8080/?key=hunter2")
-	a.Timeout = 300 * time.Millisecond
+	a.Timeout = 2 * time.Second
 	checkOutcome(t, invoke(client, a), unreached, "no such host app.test: check the job's target")
 	if n := len(asked()); n < 2 {
 		t.Errorf("the name was looked up %d times, want more than once", n)
