@@ -57,7 +57,7 @@ func Build(ctx context.Context, log io.Writer, names ...string) (string, error) 
 	if len(missingIn(dir, names)) == 0 {
 		return dir, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // binaries, not secrets
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	lock, err := lockFile(filepath.Join(dir, "lock"), true)

@@ -254,7 +254,7 @@ func freePort() (int, error) {
 	const first, count = 20000, 12000
 	var last error
 	for range 100 {
-		port := first + rand.IntN(count) //nolint:gosec // any port will do, no secret
+		port := first + rand.IntN(count)
 		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
 			last = err

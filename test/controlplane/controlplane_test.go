@@ -141,7 +141,7 @@ func TestCloseLeavesNoProcessAndNoFile(t *testing.T) {
 	if _, err := os.Stat(cp.Dir()); !os.IsNotExist(err) {
 		t.Errorf("%s is still there (%v)", cp.Dir(), err)
 	}
-	if _, err := http.Get(cp.URL()); err == nil { //nolint:bodyclose // there is none
+	if _, err := http.Get(cp.URL()); err == nil {
 		t.Errorf("%s still answers", cp.URL())
 	}
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -41,7 +42,7 @@ var spawner = sync.OnceValue(func() chan<- spawnRequest {
 func waitStopped(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR { //nolint:errorlint // a plain errno
+		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

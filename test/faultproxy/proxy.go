@@ -320,7 +320,7 @@ func listenSomewhere() (net.Listener, error) {
 	const first, count = 20000, 12000
 	var last error
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(count))) //nolint:gosec // no secret
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(count)))
 		if err == nil {
 			return l, nil
 		}

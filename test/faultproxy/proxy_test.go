@@ -50,8 +50,16 @@ func startUpstream(t *testing.T) *upstream {
 	return u
 }
 
+// rig is a client that has reached an upstream by way of a proxy.
+type rig struct {
+	t      *testing.T
+	u      *upstream
+	p      *faultproxy.Proxy
+	client *http.Client
+}
+
 // protocols run a test with HTTP/1.1 and with HTTP/2: what breaks a connection differs.
-func protocols(t *testing.T, test func(*testing.T, *upstream, *faultproxy.Proxy, *http.Client)) {
+func protocols(t *testing.T, test func(rig)) {
 	t.Helper()
 	for name, nextProtos := range map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +81,7 @@ func protocols(t *testing.T, test func(*testing.T, *upstream, *faultproxy.Proxy,
 			}
 			u.hits.Store(0)
 			p.ResetRequests()
-			test(t, u, p, client)
+			test(rig{t, u, p, client})
 		})
 	}
 }
@@ -98,7 +106,9 @@ func TestFaults(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			protocols(t, func(t *testing.T, u *upstream, p *faultproxy.Proxy, client *http.Client) {
+			protocols(t, func(r rig) {
+				t, u, p, client := r.t, r.u, r.p, r.client
+
 				p.Inject(tt.fault, faultproxy.Method(http.MethodPost))
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
@@ -163,7 +173,9 @@ func TestFaultsApplyToWhatMatchesAsOftenAsTheySay(t *testing.T) {
 }
 
 func TestCutEndsStreamsAndRefusesUntilHealed(t *testing.T) {
-	protocols(t, func(t *testing.T, _ *upstream, p *faultproxy.Proxy, client *http.Client) {
+	protocols(t, func(r rig) {
+		t, p, client := r.t, r.p, r.client
+
 		stream := openStream(t, client, p)
 		p.Cut()
 		if line, err := stream.ReadString('\n'); err == nil {
@@ -180,7 +192,9 @@ func TestCutEndsStreamsAndRefusesUntilHealed(t *testing.T) {
 }
 
 func TestBlackholeStallsOldAndNewConnectionsAndDeliversAfterwards(t *testing.T) {
-	protocols(t, func(t *testing.T, u *upstream, p *faultproxy.Proxy, client *http.Client) {
+	protocols(t, func(r rig) {
+		t, u, p, client := r.t, r.u, r.p, r.client
+
 		p.Blackhole()
 		done := make(chan error, 1)
 		go func() {

@@ -36,7 +36,7 @@ func main() {
 func run(command []string, out io.Writer) (ok bool, err error) {
 	// Ctrl-C reaches go test as well, which ends its tests; the summary still comes.
 	signal.Ignore(os.Interrupt)
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running what the caller names is the purpose
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -76,7 +76,7 @@ func runWith(ctx context.Context, command []string) (err error) {
 		<-ctx.Done()
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // running what the caller names is the purpose
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
