@@ -147,6 +147,8 @@ func rejectForeign(word string) error {
 		_, name, _ := strings.Cut(word, "=")
 		return fmt.Errorf("%s is not part of a cron expression: write timeZone: %s beside it, or tz=%s after it",
 			clip(word), clip(name), clip(name))
+	case word == "@every":
+		return macroError(word)
 	case strings.HasPrefix(word, "@"):
 		return fmt.Errorf("%s must stand alone, it replaces the whole expression", clip(word))
 	}
@@ -154,7 +156,7 @@ func rejectForeign(word string) error {
 }
 
 func macroError(word string) error {
-	if word == "@every" || strings.HasPrefix(word, "@every") {
+	if word == "@every" {
 		return fmt.Errorf("@every is not a cron expression: write \"every 00:10:00\" (fixed delay) or \"rate 600s\" (fixed rate)")
 	}
 	return fmt.Errorf("%s is unknown, want @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually", clip(word))
@@ -186,7 +188,10 @@ func parseField(kind fieldKind, text string) (cronField, error) {
 	if err != nil || special {
 		return f, err
 	}
-	for item := range strings.SplitSeq(upper, ",") {
+	for item := range strings.SplitSeq(text, ",") {
+		if value, _, _ := strings.Cut(item, "/"); value == "?" || strings.EqualFold(value, "H") {
+			return cronField{}, fmt.Errorf("%s is malformed, %s stands alone in its field", clip(text), value)
+		}
 		it, err := parseItem(spec, item)
 		if err != nil {
 			return cronField{}, err
@@ -228,9 +233,14 @@ func parseForm(kind fieldKind, upper, text string) (f cronField, special bool, e
 				return f, true, fmt.Errorf("%s is malformed, want a number from 1 to 5 after #, as in FRI#2", clip(text))
 			}
 			k, err := number(nth, 1, 5)
-			return cronField{form: formNthDOW, n: n % 7, k: k}, true, err
+			if err != nil {
+				return f, true, fmt.Errorf("# %w", err)
+			}
+			return cronField{form: formNthDOW, n: n % 7, k: k}, true, nil
 		case upper == "L":
 			return f, true, fmt.Errorf("L needs a weekday before it, as in FRIL")
+		case strings.Contains(upper, ",") && strings.Contains(upper, "L"):
+			return f, true, fmt.Errorf("%s is malformed, want nL or n#k alone in the field", clip(text))
 		case strings.HasSuffix(upper, "L"):
 			n, err := spec.value(upper[:len(upper)-1])
 			if err != nil {
@@ -294,11 +304,19 @@ func parseItem(spec *fieldSpec, text string) (it cronItem, err error) {
 	return it, nil
 }
 
+// reversedError says how to write a range that crosses the end of its field.
 func reversedError(spec *fieldSpec, text, lo, hi string) error {
-	if spec.max == maxCronYear {
+	switch spec {
+	case &fieldSpecs[fieldYear]:
 		return fmt.Errorf("range %s is reversed", clip(text))
+	case &fieldSpecs[fieldDOW]:
+		if n, err := spec.value(hi); err == nil && n == sunday {
+			return fmt.Errorf("range %s is reversed, write %s-7", clip(text), lo)
+		}
+		return fmt.Errorf("range %s is reversed, write %s-7,1-%s", clip(text), lo, hi)
+	default:
+		return fmt.Errorf("range %s is reversed, write %s-%d,%d-%s", clip(text), lo, spec.max, spec.min, hi)
 	}
-	return fmt.Errorf("range %s is reversed, write %s-%d,%d-%s", clip(text), lo, min(spec.max, spec.min+max(spec.max-spec.min, 0)), spec.min, hi)
 }
 
 // value reads a number or a name of the field.
@@ -307,7 +325,7 @@ func (spec *fieldSpec) value(text string) (int, error) {
 		return number(text, spec.min, spec.max)
 	}
 	for i, name := range spec.names {
-		if name == text {
+		if strings.EqualFold(name, text) {
 			return spec.min + i, nil
 		}
 	}
