@@ -70,10 +70,18 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
 		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
-		Data: data, Timeout: timeout, FencingTerm: r.Term,
+		Data: data, Timeout: timeout, FencingTerm: e.fencingTerm(r),
 		MayStart: func() error { return e.mayStart(h) },
 		Started:  func(at time.Time) { e.noteStarted(h, at) },
 	})
+}
+
+// fencingTerm is the token that the app is told; runs of an instance's own have none.
+func (e *Engine) fencingTerm(r run.Run) int64 {
+	if e.o.Instance {
+		return 0
+	}
+	return r.Term
 }
 
 // mergedData lays the trigger's and the request's data over the job's.

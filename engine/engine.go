@@ -27,6 +27,11 @@ const swapTimeout = 10 * time.Second
 type Options struct {
 	Namespace, App string
 	Node           string // unique to this process
+	// Place is the pod, by UID, in which this process runs; empty where there is none.
+	Place string
+	// Instance makes the engine run the jobs of scope instance: every process for itself, on
+	// documents of its own. Its callbacks carry no fencing token.
+	Instance bool
 	// MaxRuns is how many runs this node may hold at once; default 32.
 	MaxRuns int
 	// NodeTimeout is how long a node may be silent before its runs are lost; default 30 s.

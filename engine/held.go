@@ -77,6 +77,11 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	current := l.Run(r.id)
 	if current == nil || current.Node != e.o.Node {
 		out.gone = append(out.gone, r.id) // the verdict that came first stands
+		if current == nil && r.stage == stageEnded && !r.outcome.NotSent {
+			canceled, noted := plan.Late(l, r.id, r.outcome)
+			out.changed = out.changed || noted
+			e.noteSettled(out, canceled)
+		}
 		return
 	}
 	switch {
@@ -94,6 +99,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		out.gone = append(out.gone, r.id)
 	case r.beat:
 		current.Beat++
+		current.Silent = 0
 		current.State = run.StateRunning
 		if current.FiredAt.IsZero() {
 			current.FiredAt = r.run.FiredAt

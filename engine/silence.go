@@ -39,12 +39,25 @@ func (s *silence) observe(l *state.Ledger, self string, now time.Time, timeout t
 		}
 		open[r.ID] = true
 		if have, ok := s.heard[r.ID]; !ok || have.beat != r.Beat {
-			s.heard[r.ID] = heard{beat: r.Beat, since: now}
+			// What leaders before this one did not hear either counts as well: those that flap would
+			// otherwise never find the lost.
+			s.heard[r.ID] = heard{beat: r.Beat, since: now.Add(-time.Duration(r.Silent) * time.Millisecond)}
 		}
 	}
 	for id := range s.heard {
 		if !open[id] {
 			delete(s.heard, id)
+		}
+	}
+}
+
+// carry writes the silence counted so far beside the runs, for the leader after this one. It is no
+// reason for a swap of its own.
+func (s *silence) carry(l *state.Ledger, now time.Time) {
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		if have, ok := s.heard[r.ID]; ok && have.beat == r.Beat && r.State.Claimed() {
+			r.Silent = now.Sub(have.since).Milliseconds()
 		}
 	}
 }

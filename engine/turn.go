@@ -182,11 +182,12 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}
 	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)
 	lost := plan.Lose(l, func(r run.Run) bool {
-		return r.Node != e.o.Node && (e.o.Exclusive || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
+		return r.Node != e.o.Node && (e.o.Exclusive || e.succeeds(r) || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
 	}, t.jobOf, now, newID)
 	e.noteSettled(&out, lost)
+	t.silence.carry(l, time.Now())
 	out.plan = plan.Plan(plan.Input{
-		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Term: t.number,
+		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
 		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,
 		NewID: newID, Definitions: t.definitions, Index: t.index,
 	}, l)
@@ -199,12 +200,18 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	return out
 }
 
+// succeeds reports whether this process took the place of the one that had the run.
+func (e *Engine) succeeds(r run.Run) bool { return e.o.Place != "" && r.Place == e.o.Place }
+
 // noteSettled turns runs that ended into events.
 func (e *Engine) noteSettled(out *committed, settled []plan.Settled) {
 	for _, s := range settled {
 		out.changed = true
 		out.settled = append(out.settled, s)
 		out.events = append(out.events, RunEnded{Run: s.Run, Final: s.Final()})
+		if s.Run.State == run.StateNeedsReview {
+			continue
+		}
 		if s.Run.State == run.StateLost && s.Run.Cause == run.CauseSchedule {
 			out.events = append(out.events, Missed{
 				Key: s.Run.Key, Reason: run.ReasonLost, Count: 1,

@@ -22,8 +22,17 @@ func Lose(l *state.Ledger, gone func(run.Run) bool, jobOf func(run.Run) config.J
 		r.Code = run.CodeFailed
 		r.Message = "its sidecar " + r.Node + " is gone; whether the app ran it is not known"
 		s := Settled{Run: r}
-		if job.Recovery == config.RecoveryRerun && !r.Recovered {
-			s.Retry = another(r, run.CauseRecovery, now, newID())
+		switch job.Recovery {
+		case config.RecoveryReview:
+			s.Run.State, s.Run.EndedAt = run.StateNeedsReview, time.Time{}
+			*l.Run(r.ID) = s.Run
+			out = append(out, s)
+			continue
+		case config.RecoveryRerun:
+			if !r.Recovered {
+				s.Retry = another(r, run.CauseRecovery, now, newID())
+			}
+		case config.RecoveryNone:
 		}
 		end(l, s.Run, s.Retry)
 		out = append(out, s)

@@ -19,7 +19,10 @@ const maxPerTurn = 200
 type Input struct {
 	Namespace, App string
 	Node           string // who plans, and sends
+	Place          string // the pod, by UID, in which the node runs; may be empty
 	Term           int64
+	// Instance: the jobs are each instance's own, and so are their occurrences.
+	Instance bool
 	// Now is the wall clock, in UTC; Horizon, not before Now, is how far ahead decisions are
 	// committed: an instant up to it is decided now and sent when it comes.
 	Now, Horizon time.Time
@@ -172,7 +175,7 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 // fire enqueues one run for the instants in [at, end) and returns end, or the end of a fixed delay.
 func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *state.Trigger) time.Time {
 	n := s.count(at, end)
-	id := run.OccurrenceID(p.in.Namespace, p.in.App, key, at, "")
+	id := p.occurrence(key, at)
 	r := run.Run{
 		ID: p.in.NewID(), Occurrence: id, Key: key, Version: s.version, Cause: run.CauseSchedule,
 		State: run.StateQueued, Priority: s.trigger.Priority,
@@ -202,7 +205,7 @@ func (p *planner) skip(key run.Key, s *segment, at, end time.Time, reason run.Re
 		end = at.Add(tick)
 	}
 	skip := run.Skip{
-		Occurrence: run.OccurrenceID(p.in.Namespace, p.in.App, key, at, ""),
+		Occurrence: p.occurrence(key, at),
 		Key:        key, Version: s.version, Reason: reason,
 		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), Count: s.count(at, end), DecidedAt: p.in.Now,
 	}
@@ -213,6 +216,16 @@ func (p *planner) skip(key run.Key, s *segment, at, end time.Time, reason run.Re
 	}
 	p.res.Changed = true
 	return end
+}
+
+// occurrence names what is decided about an instant. Among instances it includes the node: each of
+// them has an occurrence of its own.
+func (p *planner) occurrence(key run.Key, at time.Time) string {
+	request := ""
+	if p.in.Instance {
+		request = "instance " + p.in.Node
+	}
+	return run.OccurrenceID(p.in.Namespace, p.in.App, key, at, request)
 }
 
 // count counts the fired occurrences of a limited trigger.

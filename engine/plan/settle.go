@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -27,33 +28,85 @@ type Settled struct {
 }
 
 // Final reports whether the occurrence has ended with this run.
-func (s Settled) Final() bool { return s.Retry.ID == "" }
+func (s Settled) Final() bool { return s.Retry.ID == "" && s.Run.State.Ended() }
 
-// Settle records the outcome of a claimed run and enqueues the retry that it calls for: a failure
-// and its retry are one swap. It reports false, and changes nothing, where the ledger does not
+// Settle records the outcome of a run that the reporting node had claimed, and enqueues the retry
+// that it calls for: a failure and its retry are one swap. A result that comes after the run was
+// put up for review resolves it. It reports false, and changes nothing, where the ledger does not
 // hold the run as open any more: the verdict that came first stands.
 func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled, bool) {
 	open := l.Run(id)
-	if open == nil || open.State == run.StateNeedsReview {
+	if open == nil {
 		return Settled{}, false
 	}
 	r := *open
 	o := report.Outcome
-	r.State, r.Code, r.Status, r.Unknown = o.State, o.Code, o.Status, o.Unknown
+	r.Code, r.Status, r.Unknown = o.Code, o.Status, o.Unknown
 	r.Message = Clip(o.Message)
-	r.EndedAt = o.EndedAt
 	if !o.StartedAt.IsZero() {
 		r.FiredAt = o.StartedAt
 		if r.FirstStartedAt.IsZero() {
 			r.FirstStartedAt = o.StartedAt
 		}
 	}
+	if job.Recovery == config.RecoveryReview && o.Unknown && o.State == run.StateFailed {
+		if open.State == run.StateNeedsReview {
+			return Settled{}, false // it says nothing new
+		}
+		r.State = run.StateNeedsReview
+		*open = r
+		return Settled{Run: r}, true
+	}
+	r.State, r.EndedAt = o.State, o.EndedAt
 	out := Settled{Run: r}
 	if again, ok := retryOf(&out.Run, o, job, report.NewID); ok {
 		out.Retry = again
 	}
 	end(l, out.Run, out.Retry)
 	return out, true
+}
+
+// Resolve ends a run that needs review, as a person says that it ended. It reports false where the
+// ledger holds no such run.
+func Resolve(l *state.Ledger, id string, as run.State, message string, now time.Time) (Settled, bool) {
+	r := l.Run(id)
+	if r == nil || r.State != run.StateNeedsReview || !as.Ended() || as == run.StateLost {
+		return Settled{}, false
+	}
+	resolved := *r
+	resolved.State, resolved.EndedAt, resolved.Unknown = as, now, false
+	resolved.Message = Clip("resolved: " + message)
+	end(l, resolved, run.Run{})
+	return Settled{Run: resolved}, true
+}
+
+// Late notes the result of a run that was declared lost meanwhile. Lost it stays, for good; but a
+// recovery that nobody has taken yet is not needed any more where the work was done.
+func Late(l *state.Ledger, id string, o run.Outcome) (canceled []Settled, noted bool) {
+	for i := range l.Finished {
+		r := &l.Finished[i]
+		if r.ID != id || r.State != run.StateLost {
+			continue
+		}
+		note := fmt.Sprintf("late result: %s", o.State)
+		if strings.Contains(r.Message, note) {
+			return nil, false
+		}
+		r.Message, r.Unknown, noted = Clip(note+"; "+r.Message), o.Unknown, true
+		if o.State != run.StateSucceeded {
+			return nil, true
+		}
+		for _, again := range slices.Clone(l.Runs) {
+			if again.Occurrence == r.Occurrence && again.Cause == run.CauseRecovery && again.State == run.StateQueued {
+				again.State, again.Code, again.EndedAt = run.StateCanceled, run.CodeCanceled, o.EndedAt
+				again.Message = "not needed: the lost attempt reported its success late"
+				end(l, again, run.Run{})
+				canceled = append(canceled, Settled{Run: again})
+			}
+		}
+		return canceled, true
+	}
+	return nil, false
 }
 
 // end moves a run out of the open ones, adds the attempt that follows it if there is one, and
@@ -79,7 +132,7 @@ func HandBack(l *state.Ledger, id, node string) bool {
 	if r == nil || r.Node != node || r.State != run.StatePending {
 		return false
 	}
-	r.State, r.Node, r.Term, r.Beat = run.StateQueued, "", 0, 0
+	r.State, r.Node, r.Place, r.Term, r.Beat, r.Silent = run.StateQueued, "", "", 0, 0, 0
 	return true
 }
 

@@ -17,7 +17,7 @@ func (p *planner) assign() {
 	for i := range p.l.Runs {
 		r := &p.l.Runs[i]
 		switch {
-		case r.State.Claimed():
+		case r.State.Claimed(), r.State == run.StateNeedsReview:
 			busy[r.Key.Job]++
 		case r.State != run.StateQueued:
 		case r.DueAt.After(p.in.Horizon):
@@ -39,7 +39,7 @@ func (p *planner) assign() {
 		if !p.mayRunBeside(r, busy[r.Key.Job]) {
 			continue
 		}
-		r.State, r.Node, r.Term = run.StatePending, p.in.Node, p.in.Term
+		r.State, r.Node, r.Place, r.Term = run.StatePending, p.in.Node, p.in.Place, p.in.Term
 		busy[r.Key.Job]++
 		free--
 		p.res.Claimed = append(p.res.Claimed, *r)

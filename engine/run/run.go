@@ -81,8 +81,12 @@ type Run struct {
 
 	Node string `json:"node,omitempty"`
 	Term int64  `json:"term,omitempty"`
-	// Beat grows while the node that has the run says that it still works on it.
-	Beat int64 `json:"beat,omitempty"`
+	// Place is the pod, by UID, in which the node runs: a new process there knows that it is gone.
+	Place string `json:"place,omitempty"`
+	// Beat grows while the node that has the run says that it still works on it. Silent is how long,
+	// in milliseconds, leaders have heard nothing of it, which outlives each of them.
+	Beat   int64 `json:"beat,omitempty"`
+	Silent int64 `json:"silent,omitempty"`
 	// Cancel asks the run's node to end it.
 	Cancel bool `json:"cancel,omitempty"`
 
