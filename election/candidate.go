@@ -119,7 +119,7 @@ func (c *candidate) begin(ctx context.Context, lease *Lease, lead Lead) <-chan s
 
 // ended tells the world that lease's term is over, and how long to stay out of the next.
 func (c *candidate) ended(ctx context.Context, lease *Lease) (pause time.Duration) {
-	err := context.Cause(lease.ctx)
+	err := lease.cause()
 	level := slog.LevelInfo
 	if lost(err) {
 		level = slog.LevelWarn
@@ -160,6 +160,9 @@ func (c *candidate) await(ctx context.Context, done <-chan struct{}) {
 		}
 	}
 }
+
+// pausing is why a sidecar waits that gave its term up.
+const pausing = "pausing after a term that was given up"
 
 // pauses keeps a sidecar that gave its terms up from taking each next one at once.
 type pauses struct {

@@ -84,16 +84,16 @@ type Observer interface{ Observe(event Event) }
 
 // The events.
 type (
-	// HolderChanged: another holder than before was seen; empty: nobody.
+	// HolderChanged says that another holder than before was seen; empty: nobody.
 	HolderChanged struct{ Holder string }
-	// TermWon: this process leads.
+	// TermWon says that this process leads.
 	TermWon struct{}
-	// TermEnded: it does not any more. Lost: the term was taken away, not given up.
+	// TermEnded says that it does not any more, and why. Lost: the term was taken away, not given up.
 	TermEnded struct {
 		Err  error
 		Lost bool
 	}
-	// Renewed: one call to renew the Lease ended.
+	// Renewed says how one attempt to renew the Lease ended.
 	Renewed struct {
 		Took time.Duration
 		Err  error

@@ -14,9 +14,10 @@ func Reached(monotonic, wall, lasts time.Duration) bool {
 }
 
 // NewLease returns a lease that lasts, as an elector makes it.
-func NewLease(t testing.TB, lasts time.Duration) *Lease {
-	l := newLease(t.Context(), new(now().add(lasts)), 0)
-	t.Cleanup(func() { l.end(ErrResigned) })
+func NewLease(tb testing.TB, lasts time.Duration) *Lease {
+	tb.Helper()
+	l := newLease(tb.Context(), new(now().add(lasts)), 0)
+	tb.Cleanup(func() { l.end(ErrResigned) })
 	return l
 }
 

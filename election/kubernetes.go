@@ -125,7 +125,7 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 			failures++
 			continue
 		case from.After(m.at) && failures == 0:
-			k.wait(ctx, "pausing after a term that was given up")
+			k.wait(ctx, pausing)
 			wake = min(wake, due)
 		default:
 			k.wait(ctx, m.reason, slog.String(logkey.Holder, s.holder()))

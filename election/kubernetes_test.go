@@ -78,60 +78,60 @@ func openWithoutLease(t *testing.T, role rbacv1.PolicyRule) *arena {
 	return a
 }
 
-func (a *arena) options(t testing.TB, pod string, cfg *rest.Config) election.KubernetesOptions {
-	t.Helper()
+func (a *arena) options(tb testing.TB, pod string, cfg *rest.Config) election.KubernetesOptions {
+	tb.Helper()
 	client, err := kube.New(cfg, "lease")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return election.KubernetesOptions{
-		Options: electiontest.Options(t, pod),
+		Options: electiontest.Options(tb, pod),
 		Client:  client, Namespace: a.ns, Name: leaseName, App: "app",
 		Duration: duration, RenewDeadline: deadline,
 	}
 }
 
-func elector(t testing.TB, opts election.KubernetesOptions) *election.Kubernetes {
-	t.Helper()
+func elector(tb testing.TB, opts election.KubernetesOptions) *election.Kubernetes {
+	tb.Helper()
 	e, err := election.NewKubernetes(opts)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }
 
 // candidate starts one that reaches the API server directly.
-func (a *arena) candidate(t testing.TB, pod string) *electiontest.Candidate {
-	t.Helper()
-	return a.Start(t, elector(t, a.options(t, pod, a.cfg)))
+func (a *arena) candidate(tb testing.TB, pod string) *electiontest.Candidate {
+	tb.Helper()
+	return a.Start(tb, elector(tb, a.options(tb, pod, a.cfg)))
 }
 
 // behindProxy starts one whose way to the API server a test can disturb.
-func (a *arena) behindProxy(t testing.TB, pod string) (*electiontest.Candidate, *faultproxy.Proxy) {
-	t.Helper()
-	p := faultproxy.Start(t, a.cfg)
-	return a.Start(t, elector(t, a.options(t, pod, p.Config()))), p
+func (a *arena) behindProxy(tb testing.TB, pod string) (*electiontest.Candidate, *faultproxy.Proxy) {
+	tb.Helper()
+	p := faultproxy.Start(tb, a.cfg)
+	return a.Start(tb, elector(tb, a.options(tb, pod, p.Config()))), p
 }
 
 // lease reads the Lease as an onlooker.
-func (a *arena) lease(t testing.TB) *coordinationv1.Lease {
-	t.Helper()
+func (a *arena) lease(tb testing.TB) *coordinationv1.Lease {
+	tb.Helper()
 	client, err := kube.New(a.admin, "onlooker")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 20*time.Second)
 	defer cancel()
 	lease, err := client.GetLease(ctx, a.ns, leaseName)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return lease
 }
 
-func (a *arena) patch(t testing.TB, patch string) {
-	t.Helper()
-	kubetest.PatchLease(t, a.admin, a.ns, leaseName, patch)
+func (a *arena) patch(tb testing.TB, patch string) {
+	tb.Helper()
+	kubetest.PatchLease(tb, a.admin, a.ns, leaseName, patch)
 }
 
 // writes are the requests that change the Lease.
@@ -152,11 +152,11 @@ func TestKubernetes(t *testing.T) {
 		a := open(t)
 		return electiontest.Harness{
 			Rivals: true, Remembers: true,
-			New: func(t testing.TB, common election.Options) election.Elector {
-				t.Helper()
-				opts := a.options(t, "", a.cfg)
+			New: func(tb testing.TB, common election.Options) election.Elector {
+				tb.Helper()
+				opts := a.options(tb, "", a.cfg)
 				opts.Options = common
-				return elector(t, opts)
+				return elector(tb, opts)
 			},
 		}
 	})

@@ -131,7 +131,7 @@ func TestATermThatIsLostIsOverThoughTheServerIsBackAMomentLater(t *testing.T) {
 	c, p := a.behindProxy(t, "pod-a")
 	term := c.Lead(t)
 	p.Blackhole()
-	term.Ended(t)
+	_ = term.Ended(t)
 	p.Heal() // and all that was under way arrives now
 	next := c.Lead(t)
 	renewed(t, c)
@@ -207,7 +207,7 @@ func TestALoserCompetesAgainForEver(t *testing.T) {
 		leader := electiontest.First(t, all...)
 		p := proxies[leader.Candidate]
 		p.Blackhole()
-		leader.Ended(t)
+		_ = leader.Ended(t)
 		began := time.Now()
 		electiontest.Until(t, "another one leads", func() bool {
 			for _, c := range all {

@@ -91,6 +91,9 @@ func (l *Lease) Resign(reason error) {
 	l.end(fmt.Errorf("%w: %w", ErrResigned, reason))
 }
 
+// cause is why the term ended; nil while it goes on.
+func (l *Lease) cause() error { return context.Cause(l.ctx) }
+
 // end ends the term; the first cause counts.
 func (l *Lease) end(cause error) { l.cancel(cause) }
 

@@ -51,7 +51,7 @@ func TestALeaseEndsByItself(t *testing.T) {
 		if err := l.Check(); err != nil {
 			t.Errorf("Check a moment before the end = %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if err := l.Check(); !errors.Is(err, election.ErrExpired) || !errors.Is(err, election.ErrNotLeading) {
 			t.Errorf("Check at the end = %v, want ErrExpired: it counts from when the renewal was sent", err)

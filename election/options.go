@@ -19,7 +19,7 @@ type Options struct {
 	// Changed, if set, receives when Eligible may answer differently than before. Without it the
 	// elector asks when it next has something to do, at the latest after a third of the lease duration.
 	Changed <-chan struct{}
-	// HandBack is how long the release waits for lead to return. Default 2 s.
+	// HandBack is how long the release waits for lead to return. Default 3 s.
 	HandBack time.Duration
 	// Logger receives terms won and lost and the reason of waiting. Default: slog.Default().
 	Logger *slog.Logger
@@ -35,7 +35,7 @@ func (o *Options) setDefaults() error {
 		o.Eligible = func() error { return nil }
 	}
 	if o.HandBack == 0 {
-		o.HandBack = 2 * time.Second
+		o.HandBack = 3 * time.Second
 	}
 	if o.HandBack < 0 {
 		return fmt.Errorf("election: HandBack is %v, want more than 0", o.HandBack)

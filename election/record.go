@@ -64,7 +64,7 @@ func (r *record) hold(ctx context.Context, base *coordinationv1.Lease, anew bool
 		spec.HolderIdentity = new(r.opts.Identity)
 		spec.AcquireTime = new(metav1.NewMicroTime(sent.wall))
 	}
-	spec.LeaseDurationSeconds = new(int32(r.opts.Duration / time.Second))
+	spec.LeaseDurationSeconds = new(int32(r.opts.Duration / time.Second)) //nolint:gosec // at most an hour
 	spec.RenewTime = new(metav1.NewMicroTime(sent.wall))
 	if known := (sighting{lease: base}).term(); term > known {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))

@@ -30,18 +30,14 @@ func (s *Standalone) Run(ctx context.Context, lead Lead) error {
 	defer tick.Stop()
 	for {
 		s.turned()
-		if err := s.opts.Eligible(); err == nil {
-			pause := s.term(ctx, tick.C, lead)
-			if pause > 0 && ctx.Err() == nil {
-				s.wait(ctx, "pausing after a term that was given up")
-			}
-			if !s.sleep(ctx, pause) {
+		err := s.opts.Eligible()
+		if err == nil {
+			if !s.sleep(ctx, s.term(ctx, tick.C, lead)) {
 				return context.Cause(ctx)
 			}
 			continue
-		} else {
-			s.wait(ctx, fmt.Errorf("%w: %w", ErrIneligible, err).Error())
 		}
+		s.wait(ctx, fmt.Errorf("%w: %w", ErrIneligible, err).Error())
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -81,7 +77,7 @@ func (c *candidate) check(lease *Lease) {
 	}
 }
 
-// sleep waits, taking care that the loop shows progress, and reports whether ctx goes on.
+// sleep pauses after a term, taking care that the loop shows progress, and reports whether ctx goes on.
 func (s *Standalone) sleep(ctx context.Context, d time.Duration) bool {
 	until := time.Now().Add(d)
 	for {
@@ -90,6 +86,7 @@ func (s *Standalone) sleep(ctx context.Context, d time.Duration) bool {
 		if left <= 0 || ctx.Err() != nil {
 			return ctx.Err() == nil
 		}
+		s.wait(ctx, pausing)
 		timer := time.NewTimer(min(left, askEvery))
 		select {
 		case <-ctx.Done():

@@ -16,11 +16,11 @@ import (
 func TestStandalone(t *testing.T) {
 	t.Parallel()
 	electiontest.Run(t, func(*testing.T) electiontest.Harness {
-		return electiontest.Harness{New: func(t testing.TB, opts election.Options) election.Elector {
-			t.Helper()
+		return electiontest.Harness{New: func(tb testing.TB, opts election.Options) election.Elector {
+			tb.Helper()
 			e, err := election.NewStandalone(opts)
 			if err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			return e
 		}}
@@ -98,6 +98,8 @@ func TestStandaloneAsksWhetherItMayLeadWithoutBeingTold(t *testing.T) {
 			}
 		}
 		cancel()
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run = %v, want the cause of its context's end", err)
+		}
 	})
 }

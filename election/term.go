@@ -27,7 +27,7 @@ func (k *Kubernetes) term(ctx context.Context, held instant, lead Lead) (pause t
 
 	pause = k.ended(ctx, lease)
 	returned := k.handedBack(done)
-	if !lost(context.Cause(lease.ctx)) {
+	if !lost(lease.cause()) {
 		k.release(ctx)
 	}
 	k.noticeHolder(k.sight.get())

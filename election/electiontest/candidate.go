@@ -22,12 +22,13 @@ type Field struct {
 // NewField returns a field without candidates.
 func NewField() *Field { return &Field{leases: make(map[*election.Lease]string)} }
 
-func (f *Field) enter(t testing.TB, lease *election.Lease, who string) {
+func (f *Field) enter(tb testing.TB, lease *election.Lease, who string) {
+	tb.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other, name := range f.leases {
 		if other.Valid() {
-			t.Errorf("%s leads while %s still does", who, name)
+			tb.Errorf("%s leads while %s still does", who, name)
 		}
 	}
 	f.leases[lease] = who
@@ -61,14 +62,14 @@ func (t *Term) WonAfter(earlier time.Time) time.Duration { return t.began.Sub(ea
 var ErrStop = errors.New("stopped by the test")
 
 // Start runs elector in field until the test ends, or Stop.
-func (f *Field) Start(t testing.TB, elector election.Elector) *Candidate {
-	t.Helper()
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
+func (f *Field) Start(tb testing.TB, elector election.Elector) *Candidate {
+	tb.Helper()
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(tb.Context()))
 	c := &Candidate{Elector: elector, terms: make(chan *Term, 64), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		c.err = elector.Run(ctx, func(ctx context.Context, lease *election.Lease) error {
-			f.enter(t, lease, elector.Status().Identity)
+			f.enter(tb, lease, elector.Status().Identity)
 			term := &Term{Lease: lease, Ctx: ctx, began: time.Now(), hang: make(chan struct{}), result: make(chan error, 1), left: make(chan struct{})}
 			defer close(term.left)
 			c.terms <- term
@@ -82,29 +83,31 @@ func (f *Field) Start(t testing.TB, elector election.Elector) *Candidate {
 			return nil
 		})
 	}()
-	t.Cleanup(func() { c.Stop(t) })
+	tb.Cleanup(func() { c.Stop(tb) })
 	return c
 }
 
 // Stop ends Run and waits for its return.
-func (c *Candidate) Stop(t testing.TB) error {
-	t.Helper()
+func (c *Candidate) Stop(tb testing.TB) {
+	tb.Helper()
 	c.cancel(ErrStop)
 	select {
 	case <-c.done:
 	case <-time.After(patience):
-		t.Fatalf("%s: Run did not return within %v of its context's end", c.Elector.Status().Identity, patience)
+		tb.Fatalf("%s: Run did not return within %v of its context's end", c.Elector.Status().Identity, patience)
 	}
-	return c.err
 }
+
+// Err is what Run returned. It is called after Stop.
+func (c *Candidate) Err() error { return c.err }
 
 // Cancel ends Run's context and does not wait.
 func (c *Candidate) Cancel() { c.cancel(ErrStop) }
 
 // Lead waits for the next term of this candidate.
-func (c *Candidate) Lead(t testing.TB) *Term {
-	t.Helper()
-	return First(t, c).Term
+func (c *Candidate) Lead(tb testing.TB) *Term {
+	tb.Helper()
+	return First(tb, c).Term
 }
 
 // Won is a term and who won it.
@@ -114,8 +117,8 @@ type Won struct {
 }
 
 // First waits for the next term of any of these candidates.
-func First(t testing.TB, candidates ...*Candidate) Won {
-	t.Helper()
+func First(tb testing.TB, candidates ...*Candidate) Won {
+	tb.Helper()
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		for _, c := range candidates {
@@ -126,19 +129,19 @@ func First(t testing.TB, candidates ...*Candidate) Won {
 			}
 		}
 	}
-	t.Fatalf("nobody won a term within %v", patience)
+	tb.Fatalf("nobody won a term within %v", patience)
 	return Won{}
 }
 
 // Quiet fails the test if one of these candidates wins a term within d.
-func Quiet(t testing.TB, d time.Duration, candidates ...*Candidate) {
-	t.Helper()
+func Quiet(tb testing.TB, d time.Duration, candidates ...*Candidate) {
+	tb.Helper()
 	deadline := time.Now().Add(d)
 	for time.Now().Before(deadline) {
 		for _, c := range candidates {
 			select {
 			case <-c.terms:
-				t.Fatalf("%s won a term, want nobody to within %v", c.Elector.Status().Identity, d)
+				tb.Fatalf("%s won a term, want nobody to within %v", c.Elector.Status().Identity, d)
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -175,12 +178,12 @@ func (t *Term) Ended(tb testing.TB) error {
 }
 
 // Until waits for a condition.
-func Until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func Until(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			tb.Fatalf("not within %v: %s", patience, what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}

@@ -52,16 +52,17 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 }
 
 // Options are those of a candidate in pod name, which logs to the test.
-func Options(t testing.TB, name string) election.Options {
-	t.Helper()
+func Options(tb testing.TB, name string) election.Options {
+	tb.Helper()
 	return election.Options{
 		Identity: election.NewIdentity(name),
 		HandBack: 300 * time.Millisecond,
-		Logger:   slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:   slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 }
 
 func testLeads(t *testing.T, h Harness) {
+	t.Helper()
 	e := h.New(t, Options(t, "pod-a"))
 	if s := e.Status(); s.Leading || s.Holder != "" {
 		t.Errorf("Status before Run = %+v, want nobody leading", s)
@@ -81,9 +82,11 @@ func testLeads(t *testing.T, h Harness) {
 }
 
 func testStop(t *testing.T, h Harness) {
+	t.Helper()
 	c := NewField().Start(t, h.New(t, Options(t, "pod-a")))
 	term := c.Lead(t)
-	if err := c.Stop(t); !errors.Is(err, ErrStop) {
+	c.Stop(t)
+	if err := c.Err(); !errors.Is(err, ErrStop) {
 		t.Errorf("Run = %v, want the cause of its context's end", err)
 	}
 	if err := term.Ended(t); !errors.Is(err, ErrStop) {
@@ -99,6 +102,7 @@ func testStop(t *testing.T, h Harness) {
 
 // R075, R076
 func testReenters(t *testing.T, h Harness) {
+	t.Helper()
 	c := NewField().Start(t, h.New(t, Options(t, "pod-a")))
 	reason := errors.New("another term is in the ledger")
 	var old []*election.Lease
@@ -126,6 +130,7 @@ func testReenters(t *testing.T, h Harness) {
 
 // R090
 func testLeadReturns(t *testing.T, h Harness) {
+	t.Helper()
 	c := NewField().Start(t, h.New(t, Options(t, "pod-a")))
 	failed := errors.New("failed")
 	term := c.Lead(t)
@@ -137,6 +142,7 @@ func testLeadReturns(t *testing.T, h Harness) {
 }
 
 func testPausesGrow(t *testing.T, h Harness) {
+	t.Helper()
 	c := NewField().Start(t, h.New(t, Options(t, "pod-a")))
 	var pauses []time.Duration
 	c.Lead(t).Return(nil)
@@ -151,6 +157,7 @@ func testPausesGrow(t *testing.T, h Harness) {
 }
 
 func testEligible(t *testing.T, h Harness) {
+	t.Helper()
 	var reason atomic.Pointer[string]
 	set := func(s string) { reason.Store(&s) }
 	set("the app does not answer")
@@ -190,6 +197,7 @@ func testEligible(t *testing.T, h Harness) {
 
 // R074
 func testHangs(t *testing.T, h Harness) {
+	t.Helper()
 	field := NewField()
 	c := field.Start(t, h.New(t, Options(t, "pod-a")))
 	term := c.Lead(t)
@@ -209,6 +217,7 @@ func testHangs(t *testing.T, h Harness) {
 }
 
 func testTermGrows(t *testing.T, h Harness) {
+	t.Helper()
 	field := NewField()
 	c := field.Start(t, h.New(t, Options(t, "pod-a")))
 	term := c.Lead(t)
@@ -266,6 +275,7 @@ func (r *recorder) all() []string {
 }
 
 func testEvents(t *testing.T, h Harness) {
+	t.Helper()
 	rec := new(recorder)
 	opts := Options(t, "pod-a")
 	opts.Observer = rec
@@ -279,6 +289,7 @@ func testEvents(t *testing.T, h Harness) {
 }
 
 func testRivals(t *testing.T, h Harness) {
+	t.Helper()
 	if !h.Rivals {
 		for _, name := range []string{"pod-a", "pod-b"} {
 			NewField().Start(t, h.New(t, Options(t, name))).Lead(t)

@@ -117,6 +117,7 @@ func TestUnknownTellsWhatAFailedWriteLeavesBehind(t *testing.T) {
 			doc.Data = map[string]string{"no such key!": ""}
 		}, false},
 		"the object is gone": {func(t *testing.T, _ *faultproxy.Proxy, doc *corev1.ConfigMap) {
+			t.Helper()
 			kubetest.DeleteConfigMap(t, cp.AdminConfig(), doc.Namespace, doc.Name)
 		}, false},
 	}

@@ -21,9 +21,9 @@ import (
 const timeout = 30 * time.Second
 
 // ConfigMap creates a ConfigMap.
-func ConfigMap(t testing.TB, cfg *rest.Config, namespace, name string, data map[string]string) {
-	t.Helper()
-	Create(t, cfg, &corev1.ConfigMap{
+func ConfigMap(tb testing.TB, cfg *rest.Config, namespace, name string, data map[string]string) {
+	tb.Helper()
+	Create(tb, cfg, &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Data:       data,
@@ -31,53 +31,53 @@ func ConfigMap(t testing.TB, cfg *rest.Config, namespace, name string, data map[
 }
 
 // Lease creates a Lease that nobody holds.
-func Lease(t testing.TB, cfg *rest.Config, namespace, name string, labels map[string]string) {
-	t.Helper()
-	Create(t, cfg, &coordinationv1.Lease{
+func Lease(tb testing.TB, cfg *rest.Config, namespace, name string, labels map[string]string) {
+	tb.Helper()
+	Create(tb, cfg, &coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 	})
 }
 
 // Create creates a ConfigMap or a Lease with TypeMeta set.
-func Create(t testing.TB, cfg *rest.Config, obj metav1.Object) {
-	t.Helper()
+func Create(tb testing.TB, cfg *rest.Config, obj metav1.Object) {
+	tb.Helper()
 	body, err := json.Marshal(obj)
 	if err != nil {
-		t.Fatalf("create: %v", err)
+		tb.Fatalf("create: %v", err)
 	}
 	switch obj.(type) {
 	case *corev1.ConfigMap:
-		send(t, cfg, http.MethodPost, configMaps(obj.GetNamespace()), "application/json", body)
+		send(tb, cfg, http.MethodPost, configMaps(obj.GetNamespace()), "application/json", body)
 	case *coordinationv1.Lease:
-		send(t, cfg, http.MethodPost, leases(obj.GetNamespace()), "application/json", body)
+		send(tb, cfg, http.MethodPost, leases(obj.GetNamespace()), "application/json", body)
 	default:
-		t.Fatalf("create: cannot create a %T", obj)
+		tb.Fatalf("create: cannot create a %T", obj)
 	}
 }
 
 // PatchConfigMap applies a JSON merge patch to a ConfigMap.
-func PatchConfigMap(t testing.TB, cfg *rest.Config, namespace, name, patch string) {
-	t.Helper()
-	send(t, cfg, http.MethodPatch, configMaps(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
+func PatchConfigMap(tb testing.TB, cfg *rest.Config, namespace, name, patch string) {
+	tb.Helper()
+	send(tb, cfg, http.MethodPatch, configMaps(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
 }
 
 // PatchLease applies a JSON merge patch to a Lease.
-func PatchLease(t testing.TB, cfg *rest.Config, namespace, name, patch string) {
-	t.Helper()
-	send(t, cfg, http.MethodPatch, leases(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
+func PatchLease(tb testing.TB, cfg *rest.Config, namespace, name, patch string) {
+	tb.Helper()
+	send(tb, cfg, http.MethodPatch, leases(namespace)+"/"+name, "application/merge-patch+json", []byte(patch))
 }
 
 // DeleteConfigMap deletes a ConfigMap.
-func DeleteConfigMap(t testing.TB, cfg *rest.Config, namespace, name string) {
-	t.Helper()
-	send(t, cfg, http.MethodDelete, configMaps(namespace)+"/"+name, "", nil)
+func DeleteConfigMap(tb testing.TB, cfg *rest.Config, namespace, name string) {
+	tb.Helper()
+	send(tb, cfg, http.MethodDelete, configMaps(namespace)+"/"+name, "", nil)
 }
 
 // DeleteLease deletes a Lease.
-func DeleteLease(t testing.TB, cfg *rest.Config, namespace, name string) {
-	t.Helper()
-	send(t, cfg, http.MethodDelete, leases(namespace)+"/"+name, "", nil)
+func DeleteLease(tb testing.TB, cfg *rest.Config, namespace, name string) {
+	tb.Helper()
+	send(tb, cfg, http.MethodDelete, leases(namespace)+"/"+name, "", nil)
 }
 
 func configMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
@@ -86,12 +86,12 @@ func leases(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 }
 
-func send(t testing.TB, cfg *rest.Config, method, path, contentType string, body []byte) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
+func send(tb testing.TB, cfg *rest.Config, method, path, contentType string, body []byte) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
 	defer cancel()
 	if err := request(ctx, cfg, method, path, contentType, body); err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		tb.Fatalf("%s %s: %v", method, path, err)
 	}
 }
 
