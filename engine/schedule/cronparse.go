@@ -364,6 +364,9 @@ func splitWords(text string) []string {
 // clip quotes a piece of input for an error, shortened.
 func clip(text string) string {
 	const most = 40
+	if text == "" {
+		return `""`
+	}
 	if len(text) > most {
 		return fmt.Sprintf("%.*q…", most, text)
 	}

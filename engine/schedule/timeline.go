@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"errors"
-	"math"
 	"time"
 )
 
@@ -53,7 +52,7 @@ func (s Schedule) Compile(env Env) (*Timeline, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	t := &Timeline{schedule: s, key: env.Key, start: math.MinInt64, end: maxInstant * micros}
+	t := &Timeline{schedule: s, key: env.Key, start: minInstant * micros, end: maxInstant * micros}
 	if err := t.bindZone(); err != nil {
 		return nil, err
 	}

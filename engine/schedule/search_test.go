@@ -1,0 +1,115 @@
+package schedule_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasecron/leasecron/engine/schedule"
+)
+
+// Any expression at any time within 50 years: what the search finds in three days is what
+// the reference finds minute by minute.
+func TestSearchAgreesWithReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		expr := generatedCron().Filter(func(expr string) bool {
+			return newReference(expr).second[0] // the walk is by minutes
+		}).Draw(t, "expr")
+		// With seconds, the walk would have to be by seconds.
+		text := fmt.Sprintf("cron %s tz=%s", expr, rapid.SampledFrom(changeZones).Draw(t, "zone"))
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatalf("Parse(%q) = %v", text, err)
+		}
+		line, err := s.Compile(schedule.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		zone, err := schedule.LoadZone(s.TimeZone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := time.Unix(rapid.Int64Range(189302400, 3345062400).Draw(t, "from")/60*60, 0).UTC() // 1976 to 2076
+		to := from.Add(72 * time.Hour)
+		if _, offset := from.In(zone).Zone(); offset%60 != 0 {
+			t.Skip("the zone's clock is not on the minute")
+		}
+		want := newReference(expr).instants(walk(zone, from, to, time.Minute), "auto", "skip")
+		at := from.Add(-time.Second)
+		for _, w := range want {
+			var ok bool
+			// Matches that are not on the minute lie between.
+			for at, ok = line.Next(at); ok && at.Before(w); at, ok = line.Next(at) {
+				if at.Second() == 0 {
+					t.Fatalf("%s: %v is extra, the next one is %v", text, at, w)
+				}
+			}
+			if !ok || !at.Equal(w) {
+				t.Fatalf("%s: %v is missed, got %v, %v", text, w, at, ok)
+			}
+		}
+	})
+}
+
+// The forms of an interval are consistent: counted, walked forwards and walked backwards.
+func TestWalksAgree(t *testing.T) {
+	calendars := map[string]schedule.CalendarSpec{
+		"closed":  {Any: []string{"night", "weekend", "days", "odd"}},
+		"night":   {From: "22:00", To: "06:30"},
+		"weekend": {Weekdays: []string{}},
+		"days":    {Dates: []string{"2026-03-09", "2026-03-10", "2026-11-03"}, TimeZone: "Asia/Tokyo"},
+		"odd":     {Cron: "1-59/2 * * * *"},
+		"a":       {Cron: "* * 12-13 * * *"},
+		"0.x_y-z": {ICS: holidays},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := generated().Draw(t, "schedule")
+		from := time.UnixMicro(rapid.Int64Range(1770000000e6, 1800000000e6).Draw(t, "from")).UTC()
+		if s.Kind == schedule.KindOnce {
+			s.At = from.Add(time.Duration(rapid.IntRange(-5, 100).Draw(t, "minutes")) * time.Minute)
+		}
+		if s.Kind != schedule.KindManual {
+			s.Start, s.End = time.Time{}, from.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "end"))*time.Minute)
+		}
+		line, err := s.Compile(schedule.Env{Key: "a/b", FirstSeen: from.Add(-time.Hour), Calendars: calendars})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind == schedule.KindEvery {
+			return // its instants depend on how long runs take
+		}
+		const most = 3000
+		var all []time.Time
+		for at := from.Add(-time.Nanosecond); len(all) < most; {
+			next, ok := line.Next(at)
+			if !ok {
+				break
+			}
+			if !next.After(at) || !next.Before(s.End) {
+				t.Fatalf("%v: Next(%v) = %v", s, at, next)
+			}
+			all = append(all, next)
+			at = next
+		}
+		to := s.End
+		if len(all) == most {
+			to = all[most-1].Add(time.Microsecond)
+		}
+		if s.Kind == schedule.KindManual {
+			to = from.Add(time.Hour)
+		}
+		if n := line.Count(from, to); n != len(all) {
+			t.Fatalf("%v: Count(%v, %v) = %d, want %d", s, from, to, n, len(all))
+		}
+		at := to
+		for i := len(all) - 1; i >= 0; i-- {
+			prev, ok := line.Prev(at)
+			if !ok || !prev.Equal(all[i]) {
+				t.Fatalf("%v: Prev(%v) = %v, %v, want %v", s, at, prev, ok, all[i])
+			}
+			at = prev
+		}
+	})
+}
