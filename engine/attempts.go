@@ -35,19 +35,19 @@ func (a *attempts) start(h *held) {
 
 // attempt waits for the run's due time and delivers it.
 func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
-	if err := waitUntil(ctx, h.run.DueAt); err != nil {
-		return notSent(err)
+	if err := e.waitUntil(ctx, h.run.DueAt); err != nil {
+		return notSent(err, e.wall())
 	}
 	if h.job.Name == "" {
 		return run.Outcome{
-			State: run.StateFailed, Code: run.CodeJobNotFound, NotSent: true, EndedAt: time.Now(),
+			State: run.StateFailed, Code: run.CodeJobNotFound, NotSent: true, EndedAt: e.wall(),
 			Message: "the job's definition is gone",
 		}
 	}
 	data, err := mergedData(h.job, h.run)
 	if err != nil {
 		return run.Outcome{
-			State: run.StateFailed, Code: run.CodeInvalidDefinition, NotSent: true, EndedAt: time.Now(),
+			State: run.StateFailed, Code: run.CodeInvalidDefinition, NotSent: true, EndedAt: e.wall(),
 			Message: err.Error(),
 		}
 	}
@@ -56,17 +56,17 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 		timeout = defaultTimeout
 	}
 	if h.job.Deadline > 0 && !h.run.FirstStartedAt.IsZero() {
-		left := time.Until(h.run.FirstStartedAt.Add(h.job.Deadline))
+		left := h.run.FirstStartedAt.Add(h.job.Deadline).Sub(e.wall())
 		if left <= 0 {
 			return run.Outcome{
-				State: run.StateFailed, Code: run.CodeTimeout, NotSent: true, EndedAt: time.Now(),
+				State: run.StateFailed, Code: run.CodeTimeout, NotSent: true, EndedAt: e.wall(),
 				Message: "the deadline of " + h.job.Deadline.String() + " has passed",
 			}
 		}
 		timeout = min(timeout, left)
 	}
 	r := h.run
-	r.FiredAt = wall()
+	r.FiredAt = e.wall()
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
 		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
@@ -96,17 +96,17 @@ func mergedData(job config.Job, r run.Run) (json.RawMessage, error) {
 }
 
 // notSent is the outcome of an attempt that ended before it was sent.
-func notSent(cause error) run.Outcome {
-	o := run.Outcome{State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, EndedAt: time.Now(), Message: cause.Error()}
+func notSent(cause error, at time.Time) run.Outcome {
+	o := run.Outcome{State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, EndedAt: at, Message: cause.Error()}
 	o.Refused = errors.Is(cause, errGivenUp)
 	return o
 }
 
 // waitUntil returns at the wall clock's time due, never before it, or when ctx ends. The clock is
 // looked at again every few seconds, since it may be stepped.
-func waitUntil(ctx context.Context, due time.Time) error {
+func (e *Engine) waitUntil(ctx context.Context, due time.Time) error {
 	for {
-		left := due.Sub(time.Now().Round(0))
+		left := due.Sub(e.o.Now().Round(0))
 		if left <= 0 {
 			return nil
 		}

@@ -35,7 +35,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		if err := t.lease.Check(); err != nil {
 			return err
 		}
-		now := wall()
+		now := e.wall()
 		effective := now
 		if watermark.After(now) {
 			effective = watermark
@@ -43,7 +43,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		raised := raiseUnnamed(c, named, watermark)
 		if want.sequence > 0 {
 			var err error
-			if changed, err = merge(c, want.jobs, effective); err != nil {
+			if changed, err = merge(c, want.jobs, effective, e.o.Instance); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {
 
 // merge makes new versions of the jobs that differ from their newest one and marks those that
 // left. It returns the names of the jobs that changed.
-func merge(c *state.Catalog, jobs []config.Job, effective time.Time) ([]string, error) {
+func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bool) ([]string, error) {
 	var changed []string
 	wanted := make(map[string]bool, len(jobs))
 	if c.Jobs == nil {
@@ -126,7 +126,7 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time) ([]string, 
 		record.Add(state.Version{
 			Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective,
 			Source: state.SourceConfig, Fingerprint: fingerprint, Definition: definition,
-			Bases: bases(job, newest, effective), ZoneData: schedule.ZoneDataVersion(),
+			Bases: bases(job, newest, effective, instance), ZoneData: schedule.ZoneDataVersion(),
 		})
 		changed = append(changed, job.Name)
 	}
@@ -149,8 +149,9 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time) ([]string, 
 }
 
 // bases says what each trigger counts its intervals from: from where it did, unless interval or
-// start changed.
-func bases(job config.Job, before state.Version, effective time.Time) map[string]time.Time {
+// start changed. Rates that every instance plans for itself count from the Unix epoch, so that
+// all of them have one grid.
+func bases(job config.Job, before state.Version, effective time.Time, instance bool) map[string]time.Time {
 	var old config.Job
 	if !before.Removed() {
 		if err := json.Unmarshal(before.Definition, &old); err != nil {
@@ -164,6 +165,10 @@ func bases(job config.Job, before state.Version, effective time.Time) map[string
 			continue
 		}
 		out[t.Name] = effective
+		if instance && s.Kind == schedule.KindRate {
+			out[t.Name] = time.Unix(0, 0).UTC()
+			continue
+		}
 		for _, o := range old.Triggers {
 			base, known := before.Bases[o.Name]
 			if o.Name == t.Name && known && o.Schedule.Kind == s.Kind && o.Schedule.Interval == s.Interval && o.Schedule.Start.Equal(s.Start) {

@@ -55,6 +55,13 @@ type Options struct {
 	Invoker  Invoker
 	Observer Observer
 	Logger   *slog.Logger
+
+	// Now is the wall clock, by which instants fall due; durations are measured by the monotonic
+	// one all the same. NewID names runs, Jitter picks a time below the one given. The defaults are
+	// the machine's clock and randomness; a simulation that has to repeat itself sets them.
+	Now    func() time.Time
+	NewID  func() string
+	Jitter func(below time.Duration) time.Duration
 }
 
 func (o *Options) fill() error {
@@ -78,6 +85,15 @@ func (o *Options) fill() error {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = run.NewID
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.N[time.Duration] // spreads load, guards nothing
 	}
 	return nil
 }
@@ -167,17 +183,17 @@ func (e *Engine) Run(ctx context.Context) error {
 		next := e.turn(ctx, attempts)
 		e.watch.want(e.leading())
 		e.lastTurn.Store(time.Now().UnixNano())
-		timer.Reset(sleep(next, time.Now()))
+		timer.Reset(sleep(next, e.wall()))
 	}
 }
 
-// sleep is how long the loop may wait for next, of which zero means that nothing is known.
+// sleep is how long the loop may wait for next, a wall time, of which zero means that nothing is
+// known.
 func sleep(next, now time.Time) time.Duration {
 	if next.IsZero() {
 		return maxSleep
 	}
-	// The wall clocks are compared, not the monotonic ones: next is a wall time.
-	return min(max(next.Sub(now.Round(0)), time.Millisecond), maxSleep)
+	return min(max(next.Sub(now), time.Millisecond), maxSleep)
 }
 
 // poke makes the loop take a turn.
@@ -254,7 +270,10 @@ func (e *Engine) emit(events ...Event) {
 }
 
 // wall is the wall clock as planning and the ledger use it.
-func wall() time.Time { return time.Now().Round(0).UTC().Truncate(time.Microsecond) }
+func (e *Engine) wall() time.Time { return e.o.Now().Round(0).UTC().Truncate(time.Microsecond) }
+
+// wallAt is what the wall clock, as it goes now, will show when the monotonic one shows at.
+func (e *Engine) wallAt(at time.Time) time.Time { return e.wall().Add(time.Until(at)) }
 
 // backoff spaces out attempts that fail.
 type backoff struct {
@@ -267,15 +286,11 @@ const (
 	maxBackoff   = 5 * time.Second
 )
 
-// fail returns when to try again: later each time, with jitter.
-func (b *backoff) fail() time.Time {
+// fail returns when to try again, by the monotonic clock: later each time, with jitter.
+func (b *backoff) fail(jitter func(time.Duration) time.Duration) time.Time {
 	b.wait = min(max(2*b.wait, firstBackoff), maxBackoff)
-	jittered := b.wait/2 + rand.N(b.wait/2+1) //nolint:gosec // spreads load, guards nothing
-	b.until = time.Now().Add(jittered)
-	return b.until.Round(0)
+	b.until = time.Now().Add(b.wait/2 + jitter(b.wait/2+1))
+	return b.until
 }
 
 func (b *backoff) succeed() { *b = backoff{} }
-
-// newID names a run.
-func newID() string { return run.NewID() }

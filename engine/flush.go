@@ -61,7 +61,7 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 			h.Add(runs, skips, limit)
 			return nil
 		})
-		f.done(runs, skips, err)
+		f.done(runs, skips, err, e.o.Jitter)
 		if err != nil {
 			e.log.Warn("history not written, trying again", logkey.Err(err))
 		}
@@ -72,13 +72,13 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 // defaultHistoryLimit is kept of a job that is not defined any more.
 const defaultHistoryLimit = 20
 
-func (f *flush) done(runs []run.Run, skips []run.Skip, err error) {
+func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(time.Duration) time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.busy = false
 	f.since = time.Now()
 	if err != nil {
-		f.failed.fail()
+		f.failed.fail(jitter)
 		return
 	}
 	f.failed.succeed()
@@ -124,7 +124,8 @@ func (f *flush) forget(l *state.Ledger) {
 	f.stored = nil
 }
 
-// next is when the loop has to look at the flush again.
+// next is when, by the monotonic clock, the loop has to look at the flush again; zero: not before
+// something happens.
 func (f *flush) next() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,9 +133,9 @@ func (f *flush) next() time.Time {
 	case f.busy || f.since.IsZero():
 		return time.Time{}
 	case f.failed.until.After(f.since.Add(flushEvery)):
-		return f.failed.until.Round(0)
+		return f.failed.until
 	default:
-		return f.since.Add(flushEvery).Round(0)
+		return f.since.Add(flushEvery)
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	}
 	switch {
 	case r.stage == stageEnded:
-		if s, ok := plan.Settle(l, r.id, plan.Report{Outcome: r.outcome, NewID: newID}, r.job); ok {
+		if s, ok := plan.Settle(l, r.id, plan.Report{Outcome: r.outcome, NewID: e.o.NewID}, r.job); ok {
 			e.noteSettled(out, []plan.Settled{s})
 		}
 		out.gone = append(out.gone, r.id)
@@ -95,7 +95,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		out.gone = append(out.gone, r.id)
 	case r.abandon:
 		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
-			func(run.Run) config.Job { return r.job }, now, newID))
+			func(run.Run) config.Job { return r.job }, now, e.o.NewID))
 		out.gone = append(out.gone, r.id)
 	case r.beat:
 		current.Beat++
@@ -197,7 +197,7 @@ func (e *Engine) mayStart(h *held) error {
 	if h.stage == stageGivenUp {
 		return errGivenUp
 	}
-	if now := time.Now(); now.Round(0).Before(h.run.DueAt) {
+	if e.wall().Before(h.run.DueAt) {
 		return errors.New("the instant has not come: the clock was set back")
 	}
 	if err := h.lease.Check(); err != nil {
@@ -247,7 +247,7 @@ func (e *Engine) nextReport() time.Time {
 	}
 	for _, h := range e.held {
 		if h.stage == stageSent {
-			return e.lastBeat.Add(e.o.NodeTimeout / 3).Round(0)
+			return e.wallAt(e.lastBeat.Add(e.o.NodeTimeout / 3))
 		}
 	}
 	return time.Time{}

@@ -27,7 +27,10 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	if _, err := config.MergeData(current.Config.Data, nil, data); err != nil {
 		return run.Run{}, err
 	}
-	id, now := newID(), wall()
+	if len(data) > maxRunData {
+		return run.Run{}, run.Errorf(run.CodeInvalidDefinition, "data of %d bytes is more than a run may carry (%d)", len(data), maxRunData)
+	}
+	id, now := e.o.NewID(), e.wall()
 	key := run.Key{Job: job}
 	r := run.Run{
 		ID: id, Key: key, Occurrence: run.OccurrenceID(e.o.Namespace, e.o.App, key, now, id), Request: id,
@@ -37,6 +40,9 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	_, err = e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
 		if current.Config.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
 			return fmt.Errorf("%w: %q", ErrAlreadyRunning, job)
+		}
+		if waiting := waitingData(l); waiting+len(data) > maxWaitingData {
+			return run.Errorf(run.CodeLedgerFull, "the data of all runs that wait would be %d bytes, more than the ledger takes (%d): try again when some have run", waiting+len(data), maxWaitingData)
 		}
 		if l.Run(id) == nil {
 			l.Runs = append(l.Runs, r)
@@ -49,6 +55,42 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	e.emit(ManualPlanned{Run: r})
 	e.watch.changed()
 	return r, nil
+}
+
+// Resolve ends a run that needs review as a person says that it ended: Succeeded, Failed or
+// Canceled. Any replica may be asked. A run that does not need review is a conflict.
+func (e *Engine) Resolve(ctx context.Context, id string, as run.State, note string) (run.Run, error) {
+	var settled plan.Settled
+	_, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
+		if l.Run(id) == nil {
+			return run.Errorf(run.CodeRunNotFound, "there is no open run %q", id)
+		}
+		var ok bool
+		if settled, ok = plan.Resolve(l, id, as, note, e.wall()); !ok {
+			return run.Errorf(run.CodeAlreadyRunning, "run %q does not need review", id)
+		}
+		return nil
+	})
+	if err != nil {
+		return run.Run{}, err
+	}
+	e.emit(RunEnded{Run: settled.Run, Final: true})
+	e.watch.changed()
+	return settled.Run, nil
+}
+
+// What the data of manual runs may take in the ledger: one run's, and that of all that wait.
+const (
+	maxRunData     = 256 << 10
+	maxWaitingData = 512 << 10
+)
+
+func waitingData(l *state.Ledger) int {
+	n := 0
+	for i := range l.Runs {
+		n += len(l.Runs[i].Data)
+	}
+	return n
 }
 
 // manualPriority is that of a trigger which names none.

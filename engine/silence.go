@@ -76,7 +76,7 @@ func (s *silence) due(now time.Time, timeout time.Duration) bool {
 	return len(s.heard) > 0 && now.Sub(s.last) >= timeout/4
 }
 
-// next is when to look again, as a wall time; zero where no other node has a run.
+// next is when to look again, by the monotonic clock; zero where no other node has a run.
 func (s *silence) next(now time.Time, timeout time.Duration) time.Time {
 	if len(s.heard) == 0 {
 		return time.Time{}
@@ -90,5 +90,5 @@ func (s *silence) next(now time.Time, timeout time.Duration) time.Time {
 	if at.Before(now) {
 		at = now
 	}
-	return at.Round(0)
+	return at
 }

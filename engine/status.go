@@ -21,7 +21,7 @@ func (e *Engine) Status() Status {
 	if !v.leading {
 		return s
 	}
-	now := wall()
+	now := e.wall()
 	for _, name := range v.definitions.Names() {
 		s.Jobs = append(s.Jobs, v.job(name, now))
 	}

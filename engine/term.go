@@ -65,7 +65,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	now := wall()
+	now := e.wall()
 	var before, cut time.Time
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
 		if err := t.lease.Check(); err != nil {

@@ -67,15 +67,15 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 func (e *Engine) failed(t *term, err error) time.Time {
 	if t == nil {
 		e.log.Warn("runs could not be reported yet", logkey.Err(err))
-		return e.backoff.fail()
+		return e.wallAt(e.backoff.fail(e.o.Jitter))
 	}
 	if t.ctx.Err() != nil { // the term ended meanwhile: the next turn deals with that
-		return wall()
+		return e.wall()
 	}
 	switch {
 	case errors.Is(err, ErrTermOver):
 		t.lease.Resign(ErrTermOver)
-		return e.backoff.fail()
+		return e.wallAt(e.backoff.fail(e.o.Jitter))
 	case t.failing.IsZero():
 		t.failing = time.Now()
 		e.log.Warn("ledger not written, trying again", logkey.Err(err))
@@ -83,7 +83,7 @@ func (e *Engine) failed(t *term, err error) time.Time {
 		e.log.Error("stepping down: the ledger cannot be written although the lease can be renewed", logkey.Err(err))
 		t.lease.Resign(ErrLedgerFailing)
 	}
-	return e.backoff.fail()
+	return e.wallAt(e.backoff.fail(e.o.Jitter))
 }
 
 // committed gathers what one swap did, to be acted on when it has succeeded.
@@ -165,7 +165,7 @@ func (e *Engine) commit(ctx context.Context, t *term, attempts *attempts) (time.
 // gathered before, and on nothing that an earlier call of it did.
 func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	var out committed
-	now := wall()
+	now := e.wall()
 	for _, r := range reports {
 		e.applyReport(l, r, now, &out)
 	}
@@ -183,13 +183,13 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)
 	lost := plan.Lose(l, func(r run.Run) bool {
 		return r.Node != e.o.Node && (e.o.Exclusive || e.succeeds(r) || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
-	}, t.jobOf, now, newID)
+	}, t.jobOf, now, e.o.NewID)
 	e.noteSettled(&out, lost)
 	t.silence.carry(l, time.Now())
 	out.plan = plan.Plan(plan.Input{
 		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
 		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,
-		NewID: newID, Definitions: t.definitions, Index: t.index,
+		NewID: e.o.NewID, Definitions: t.definitions, Index: t.index,
 	}, l)
 	for _, m := range out.plan.Missed {
 		out.events = append(out.events, Missed{
@@ -237,9 +237,12 @@ func (e *Engine) nextTurn(t *term, instant time.Time) time.Time {
 		next = earliest(next, instant.Add(-e.ahead()))
 	}
 	if at := t.silence.next(time.Now(), e.o.NodeTimeout); !at.IsZero() {
-		next = earliest(next, at)
+		next = earliest(next, e.wallAt(at))
 	}
-	return earliest(next, e.flush.next())
+	if at := e.flush.next(); !at.IsZero() {
+		next = earliest(next, e.wallAt(at))
+	}
+	return next
 }
 
 // listen reads the ledger anew when somebody else has changed it, and while other nodes have
