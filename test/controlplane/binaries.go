@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasecron/leasecron/test/spawn"
 )
 
 // packages are the components that Build knows, as packages of the nested module.
@@ -137,7 +139,7 @@ func (v versions) build(ctx context.Context, log io.Writer, name, source, dir st
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.WaitDelay = 10 * time.Second
-	if err := spawn(cmd); err != nil {
+	if err := spawn.Start(cmd); err != nil {
 		return err
 	}
 	done := make(chan error, 1)

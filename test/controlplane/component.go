@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasecron/leasecron/test/spawn"
 )
 
 const (
@@ -38,13 +40,13 @@ type Component struct {
 // Stop ends the component with SIGTERM and waits for its end.
 func (c *Component) Stop(t testing.TB) {
 	t.Helper()
-	c.must(t, c.end(syscall.SIGTERM))
+	c.must(t, c.End(syscall.SIGTERM))
 }
 
 // Kill ends the component with SIGKILL.
 func (c *Component) Kill(t testing.TB) {
 	t.Helper()
-	c.must(t, c.end(syscall.SIGKILL))
+	c.must(t, c.End(syscall.SIGKILL))
 }
 
 // Start runs a component that was stopped or killed again, on the same address and with
@@ -53,8 +55,7 @@ func (c *Component) Start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 	defer cancel()
-	c.must(t, c.start())
-	c.must(t, c.waitReady(ctx))
+	c.must(t, c.Up(ctx))
 }
 
 // Restart is Stop followed by Start.
@@ -68,13 +69,13 @@ func (c *Component) Restart(t testing.TB) {
 // returns when the component stands still.
 func (c *Component) Pause(t testing.TB) {
 	t.Helper()
-	c.must(t, c.signal(syscall.SIGSTOP))
+	c.must(t, c.Signal(syscall.SIGSTOP))
 }
 
 // Resume lets a paused component go on.
 func (c *Component) Resume(t testing.TB) {
 	t.Helper()
-	c.must(t, c.signal(syscall.SIGCONT))
+	c.must(t, c.Signal(syscall.SIGCONT))
 }
 
 // PID is the component's process, 0 while it is not running.
@@ -96,6 +97,14 @@ func (c *Component) must(t testing.TB, err error) {
 
 var errShared = errors.New("the control plane is shared with other tests: use controlplane.Start to break one")
 
+// Up is Start for those who have no test to fail.
+func (c *Component) Up(ctx context.Context) error {
+	if err := c.start(); err != nil {
+		return err
+	}
+	return c.waitReady(ctx)
+}
+
 func (c *Component) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +121,7 @@ func (c *Component) start() error {
 	defer log.Close() // the child has its own descriptor
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := spawn(cmd); err != nil {
+	if err := spawn.Start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
 	exited := make(chan struct{})
@@ -147,9 +156,9 @@ func (c *Component) waitReady(ctx context.Context) error {
 	}
 }
 
-// end sends sig, which must end the process, and waits until it has. A component that is
-// not running is left alone.
-func (c *Component) end(sig syscall.Signal) error {
+// End sends sig, which must end the process, and waits until it has. A component that is
+// not running is left alone. It is Stop and Kill for those who have no test to fail.
+func (c *Component) End(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.path == "" {
@@ -175,7 +184,9 @@ func (c *Component) end(sig syscall.Signal) error {
 	}
 }
 
-func (c *Component) signal(sig syscall.Signal) error {
+// Signal sends a signal to the process; after a SIGSTOP it returns when that was obeyed. It is
+// Pause and Resume for those who have no test to fail.
+func (c *Component) Signal(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.path == "" {
@@ -188,7 +199,7 @@ func (c *Component) signal(sig syscall.Signal) error {
 		return err
 	}
 	if sig == syscall.SIGSTOP {
-		return waitStopped(c.cmd.Process.Pid)
+		return spawn.WaitStopped(c.cmd.Process.Pid)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (cp *ControlPlane) Close() error {
 	// The API server first: without etcd it would spend its last moments on retries.
 	for _, c := range []*Component{cp.APIServer, cp.Etcd} {
 		if c != nil {
-			errs = append(errs, c.end(syscall.SIGKILL))
+			errs = append(errs, c.End(syscall.SIGKILL))
 		}
 	}
 	errs = append(errs, os.RemoveAll(cp.dir), cp.lock.Close())

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasecron/leasecron/test/cluster"
 )
 
 // TestBadInput: each mistake is told in one clear line that names its place, with exit code 2.
@@ -78,12 +81,10 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, binary, append([]string{"run"}, tt.args...)...)
-			settings := map[string]string{"ELECTION": "standalone", "LOG_LEVEL": "error"}
-			for k, v := range tt.settings {
-				settings[k] = v
-			}
-			cmd.Env = environment(settings)
+			cmd := exec.CommandContext(ctx, cluster.Program(), append([]string{"run"}, tt.args...)...)
+			settings := cluster.Settings{"ELECTION": "standalone", "LOG_LEVEL": "error"}
+			maps.Copy(settings, tt.settings)
+			cmd.Env = settings.Environment()
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			_ = cmd.Run()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/internal/kube/kubetest"
+	"github.com/leasecron/leasecron/test/cluster"
 	"github.com/leasecron/leasecron/test/controlplane"
 )
 
@@ -14,66 +15,66 @@ import (
 // changes nothing and is told, and a repaired one takes effect. R016, R174, R175.
 func TestEditWhileItRuns(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, controlplane.Shared(t), "jobs:\n- {name: old, path: /old, schedule: rate 1s}\n")
-	a := startApp(t)
-	s := c.startFor(a, "shop-0", func(s map[string]string) { s["TARGET"] = a.URL() })
-	all := []*sidecar{s}
-	eventually(t, 15*time.Second, "callbacks", func() bool { return len(arrivals(all, "old")) > 1 })
+	c := cluster.New(t, controlplane.Shared(t), "jobs:\n- {name: old, path: /old, schedule: rate 1s}\n")
+	a := cluster.StartApp(t)
+	s := c.StartBeside(t, a, "shop-0")
+	all := []*cluster.Sidecar{s}
+	cluster.Eventually(t, 15*time.Second, "callbacks", func() bool { return len(arrivals(all, "old")) > 1 })
 
 	edited := time.Now()
-	c.setJobs("jobs:\n- {name: old, path: /old, schedule: rate 1s}\n- {name: new, path: /new, schedule: \"* * * * * *\"}\n")
-	eventually(t, 10*time.Second, "callbacks of the new job", func() bool { return len(arrivals(all, "new")) > 4 })
+	c.SetJobs(t, "jobs:\n- {name: old, path: /old, schedule: rate 1s}\n- {name: new, path: /new, schedule: \"* * * * * *\"}\n")
+	cluster.Eventually(t, 10*time.Second, "callbacks of the new job", func() bool { return len(arrivals(all, "new")) > 4 })
 	came := arrivals(all, "new")
 	if active := came[0].Body.ScheduledAt.Sub(edited); active > 2*time.Second {
 		t.Errorf("the first instant of the new job lies %s after the edit, want at most 1 s and the wait for a full second", active)
 	}
 	for i, call := range came {
-		if late := call.lateness(); late > 500*time.Millisecond {
+		if late := call.Lateness(); late > 500*time.Millisecond {
 			t.Errorf("instant %s of the new job arrived %s late", call.Body.ScheduledAt, late)
 		}
 		if i > 0 && call.Body.ScheduledAt.Sub(*came[i-1].Body.ScheduledAt) != time.Second {
 			t.Errorf("between %s and %s instants of the new job are missing", came[i-1].Body.ScheduledAt, call.Body.ScheduledAt)
 		}
 	}
-	t.Logf("first instant of the new job %s after the edit, %s late", came[0].Body.ScheduledAt.Sub(edited).Round(time.Millisecond), came[0].lateness().Round(time.Millisecond))
+	t.Logf("first instant of the new job %s after the edit, %s late", came[0].Body.ScheduledAt.Sub(edited).Round(time.Millisecond), came[0].Lateness().Round(time.Millisecond))
 
-	c.setJobs("jobs:\n- {name: old, path: /old, schedule: rate 5s}\n- {name: bad, path: /bad, scedule: rate 1s}\n")
-	eventually(t, 5*time.Second, "the metric says that the edit was refused", func() bool {
-		return s.metric("leasecron_config_last_reload_successful") == "0"
+	c.SetJobs(t, "jobs:\n- {name: old, path: /old, schedule: rate 5s}\n- {name: bad, path: /bad, scedule: rate 1s}\n")
+	cluster.Eventually(t, 5*time.Second, "the metric says that the edit was refused", func() bool {
+		return s.Metric("leasecron_config_last_reload_successful") == "0"
 	})
-	refused := s.waitLog("job definitions refused, the last good ones stay in force", time.Second)
+	refused := s.WaitLog(t, "job definitions refused, the last good ones stay in force", time.Second)
 	if text, _ := refused["error"].(string); !strings.Contains(text, "scedule") || !strings.Contains(text, "3:") {
 		t.Errorf("the log says %q, want the unknown key and its line", text)
 	}
-	if status, body := s.get("/readyz?verbose"); status != http.StatusOK || !strings.Contains(body, "scedule") {
+	if status, body := s.Get("/readyz?verbose"); status != http.StatusOK || !strings.Contains(body, "scedule") {
 		t.Errorf("/readyz?verbose = %d\n%s\nwant 200 and the refused edit", status, body)
 	}
 	before := len(arrivals(all, "new"))
-	eventually(t, 5*time.Second, "the last good definitions stay in force", func() bool { return len(arrivals(all, "new")) > before+2 })
+	cluster.Eventually(t, 5*time.Second, "the last good definitions stay in force", func() bool { return len(arrivals(all, "new")) > before+2 })
 
-	c.setJobs("jobs:\n- {name: old, path: /old, schedule: rate 1s}\n")
-	eventually(t, 5*time.Second, "the metric says that the repaired edit was taken", func() bool {
-		return s.metric("leasecron_config_last_reload_successful") == "1"
+	c.SetJobs(t, "jobs:\n- {name: old, path: /old, schedule: rate 1s}\n")
+	cluster.Eventually(t, 5*time.Second, "the metric says that the repaired edit was taken", func() bool {
+		return s.Metric("leasecron_config_last_reload_successful") == "1"
 	})
-	s.stop(15 * time.Second)
+	s.Stop(t, 15*time.Second)
 }
 
 // TestDefinitionsThatAreNotThere: a ConfigMap that is absent or invalid leaves the sidecar up,
 // saying so; it starts to work when the ConfigMap is there.
 func TestDefinitionsThatAreNotThere(t *testing.T) {
 	tests := map[string]struct {
-		prepare func(c *cluster)
+		prepare func(t *testing.T, c *cluster.Cluster)
 		says    string
 	}{
 		"absent": {
-			prepare: func(c *cluster) {
-				kubetest.DeleteConfigMap(c.t, c.cp.AdminConfig(), c.namespace, jobsObject)
+			prepare: func(t *testing.T, c *cluster.Cluster) {
+				kubetest.DeleteConfigMap(t, c.ControlPlane.AdminConfig(), c.Namespace, cluster.JobsObject)
 			},
-			says: jobsObject,
+			says: cluster.JobsObject,
 		},
 		"invalid": {
-			prepare: func(c *cluster) {
-				c.setJobs("jobs:\n- {name: a, path: /a, schedule: \"61 * * * *\"}\n")
+			prepare: func(t *testing.T, c *cluster.Cluster) {
+				c.SetJobs(t, "jobs:\n- {name: a, path: /a, schedule: \"61 * * * *\"}\n")
 			},
 			says: "61",
 		},
@@ -81,27 +82,27 @@ func TestDefinitionsThatAreNotThere(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, controlplane.Shared(t), "jobs: []\n")
-			tt.prepare(c)
-			a := startApp(t)
-			s := c.startFor(a, "shop-0", func(s map[string]string) { s["TARGET"] = a.URL() })
-			eventually(t, 10*time.Second, "readyz tells what is wrong", func() bool {
-				status, body := s.get("/readyz?verbose")
+			c := cluster.New(t, controlplane.Shared(t), "jobs: []\n")
+			tt.prepare(t, c)
+			a := cluster.StartApp(t)
+			s := c.StartBeside(t, a, "shop-0")
+			cluster.Eventually(t, 10*time.Second, "readyz tells what is wrong", func() bool {
+				status, body := s.Get("/readyz?verbose")
 				return status == http.StatusOK && strings.Contains(body, tt.says)
 			})
-			if got := s.metric("leasecron_config_last_reload_successful"); got != "0" {
+			if got := s.Metric("leasecron_config_last_reload_successful"); got != "0" {
 				t.Errorf("leasecron_config_last_reload_successful is %q, want 0", got)
 			}
 			good := "jobs:\n- {name: a, path: /a, schedule: rate 1s}\n"
 			if name == "absent" {
-				kubetest.ConfigMap(t, c.cp.AdminConfig(), c.namespace, jobsObject, map[string]string{"jobs.yaml": good})
+				kubetest.ConfigMap(t, c.ControlPlane.AdminConfig(), c.Namespace, cluster.JobsObject, map[string]string{"jobs.yaml": good})
 			} else {
-				c.setJobs(good)
+				c.SetJobs(t, good)
 			}
-			eventually(t, 10*time.Second, "callbacks once the definitions are good", func() bool {
-				return len(arrivals([]*sidecar{s}, "a")) > 0
+			cluster.Eventually(t, 10*time.Second, "callbacks once the definitions are good", func() bool {
+				return len(arrivals([]*cluster.Sidecar{s}, "a")) > 0
 			})
-			s.stop(15 * time.Second)
+			s.Stop(t, 15*time.Second)
 		})
 	}
 }

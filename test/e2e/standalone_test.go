@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/test/app"
+	"github.com/leasecron/leasecron/test/cluster"
 )
 
 // TestStandalone: one instance without a cluster fires on time, answers, keeps its decisions over
@@ -20,33 +21,32 @@ func TestStandalone(t *testing.T) {
 	if err := os.WriteFile(jobs, []byte("defaults: {recovery: none}\njobs:\n- {name: tick, path: /tick, schedule: rate 1s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := startApp(t)
-	settings := map[string]string{
+	a := cluster.StartApp(t)
+	settings := cluster.Settings{
 		"ELECTION": "standalone", "JOBS_FILE": jobs, "LEDGER_FILE": filepath.Join(dir, "ledger.json"), "TARGET": a.URL(),
 	}
-	s := startSidecar(t, a, settings)
+	s := cluster.Start(t, a, settings)
 	calls := waitCalls(t, a, 3)
 	for _, c := range calls {
 		if late := c.At.Sub(*c.Body.ScheduledAt); late < 0 || late > 200*time.Millisecond {
 			t.Errorf("instant %s arrived %s late", c.Body.ScheduledAt, late)
 		}
 	}
-	if status, body := s.get("/leader"); status != 200 || !strings.Contains(body, `"isLeader":true`) {
+	if status, body := s.Get("/leader"); status != 200 || !strings.Contains(body, `"isLeader":true`) {
 		t.Errorf("/leader = %d %s", status, body)
 	}
 	for _, path := range []string{"/livez", "/readyz"} {
-		if status, body := s.get(path); status != 200 || body != "ok" {
+		if status, body := s.Get(path); status != 200 || body != "ok" {
 			t.Errorf("%s = %d %s", path, status, body)
 		}
 	}
-	if got := s.metric(`leasecron_runs_total{job_name="tick",outcome="succeeded"}`); got == "" || got == "0" {
+	if got := s.Metric(`leasecron_runs_total{job_name="tick",outcome="succeeded"}`); got == "" || got == "0" {
 		t.Errorf("runs_total of tick is %q after %d callbacks", got, len(calls))
 	}
 
-	s.signal(syscall.SIGKILL)
-	s.wait(5 * time.Second)
+	s.Kill()
 	before := len(a.Calls())
-	s = startSidecar(t, a, settings)
+	s = cluster.Start(t, a, settings)
 	calls = waitCalls(t, a, before+4)
 	seen := make(map[string]bool)
 	for _, c := range calls {
@@ -59,8 +59,10 @@ func TestStandalone(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	s.signal(syscall.SIGINT)
-	if code := s.wait(2 * time.Second); code != 0 {
+	if err := s.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.Wait(t, 2*time.Second); code != 0 {
 		t.Errorf("exit code %d after Ctrl-C, want 0", code)
 	}
 	t.Logf("ended %s after Ctrl-C", time.Since(began).Round(time.Millisecond))

@@ -1,4 +1,5 @@
-package controlplane
+// Package spawn starts the processes of tests so that none outlives the test, however that ends.
+package spawn
 
 import (
 	"errors"
@@ -10,24 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawn starts cmd so that the kernel kills it when this process ends, by whatever cause.
+// Start starts cmd so that the kernel kills it when this process ends, by whatever cause.
 // The kernel watches the *thread* that started the child, so all children are started from
 // one goroutine that never gives its thread back.
-func spawn(cmd *exec.Cmd) error {
+func Start(cmd *exec.Cmd) error {
 	// A group of its own: Ctrl-C on a terminal reaches us, and we end the children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	done := make(chan error, 1)
-	spawner() <- spawnRequest{cmd: cmd, done: done}
+	spawner() <- request{cmd: cmd, done: done}
 	return <-done
 }
 
-type spawnRequest struct {
+type request struct {
 	cmd  *exec.Cmd
 	done chan<- error
 }
 
-var spawner = sync.OnceValue(func() chan<- spawnRequest {
-	requests := make(chan spawnRequest)
+var spawner = sync.OnceValue(func() chan<- request {
+	requests := make(chan request)
 	go func() {
 		runtime.LockOSThread()
 		for r := range requests {
@@ -37,9 +38,9 @@ var spawner = sync.OnceValue(func() chan<- spawnRequest {
 	return requests
 })
 
-// waitStopped returns when all threads of a child have stopped: a SIGSTOP that was sent is not
+// WaitStopped returns when all threads of a child have stopped: a SIGSTOP that was sent is not
 // yet one that has been obeyed.
-func waitStopped(pid int) error {
+func WaitStopped(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {

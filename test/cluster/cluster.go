@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/leasecron/leasecron/test/app"
+	"github.com/leasecron/leasecron/test/controlplane"
+)
+
+// The example's app, and the objects that are named after it.
+const (
+	AppName    = "shop"
+	JobsObject = "shop-jobs"
+)
+
+// The times of the tests' election, short so that the tests are.
+const (
+	LeaseDuration = 4 * time.Second
+	NodeTimeout   = 5 * time.Second
+)
+
+// Cluster is a namespace in which the example's objects were applied.
+type Cluster struct {
+	ControlPlane *controlplane.ControlPlane
+	Namespace    string
+	// Access is that of the example's ServiceAccount, Kubeconfig a file with it.
+	Access     *rest.Config
+	Kubeconfig string
+}
+
+// New applies examples/kubernetes/leasecron.yaml, which so is tested as well, and replaces the
+// example's jobs.
+func New(t testing.TB, cp *controlplane.ControlPlane, jobs string) *Cluster {
+	t.Helper()
+	c := &Cluster{ControlPlane: cp, Namespace: cp.Namespace(t)}
+	root, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.Join(root, "examples", "kubernetes", "leasecron.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp.Create(t, c.Namespace, example)
+	c.SetJobs(t, jobs)
+	c.Access = cp.TokenFor(t, c.Namespace, AppName)
+	c.Kubeconfig = controlplane.WriteKubeconfig(t, c.Access, c.Namespace)
+	c.awaitRights(t)
+	return c
+}
+
+func request(ctx context.Context, cfg *rest.Config, method, path, contentType string, body []byte) (status int, answer string, err error) {
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return 0, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, cfg.Host+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", contentType)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, string(text), err
+}
+
+// awaitRights waits until the API server's authorizer has seen the new Role.
+func (c *Cluster) awaitRights(t testing.TB) {
+	t.Helper()
+	for _, object := range []string{
+		"/api/v1/namespaces/" + c.Namespace + "/configmaps/" + JobsObject,
+		"/apis/coordination.k8s.io/v1/namespaces/" + c.Namespace + "/leases/shop-leasecron",
+	} {
+		Eventually(t, 10*time.Second, "the Role is in force", func() bool {
+			status, _, err := request(t.Context(), c.Access, http.MethodGet, object, "application/json", nil)
+			return err == nil && status == http.StatusOK
+		})
+	}
+}
+
+// SetJobs replaces the jobs document.
+func (c *Cluster) SetJobs(t testing.TB, document string) {
+	t.Helper()
+	if err := c.EditJobs(t.Context(), document); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// EditJobs is SetJobs for those who have taken the API server away.
+func (c *Cluster) EditJobs(ctx context.Context, document string) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{"jobs.yaml": document}})
+	if err != nil {
+		return err
+	}
+	path := "/api/v1/namespaces/" + c.Namespace + "/configmaps/" + JobsObject
+	status, answer, err := request(ctx, c.ControlPlane.AdminConfig(), http.MethodPatch, path, "application/merge-patch+json", patch)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("replace the jobs document: %w", err)
+	}
+	return nil
+}
+
+// Settings are those of one sidecar of the cluster, beside an app.
+func (c *Cluster) Settings(a *app.App, name string) Settings {
+	return Settings{
+		"APP": AppName, "NAMESPACE": c.Namespace, "ELECTION": "kubernetes", "NODE_ID": name, "!KUBECONFIG": c.Kubeconfig,
+		"LEASE_DURATION": LeaseDuration.String(), "NODE_TIMEOUT": NodeTimeout.String(),
+		"TARGET": a.URL(), "APP_HEALTH_URL": a.URL() + "/health", "SHUTDOWN_GRACE": "10s",
+	}
+}
+
+// Start starts a sidecar of the cluster, beside an app of its own.
+func (c *Cluster) Start(t testing.TB, name string) *Sidecar {
+	t.Helper()
+	return c.StartBeside(t, StartApp(t), name)
+}
+
+// StartBeside starts a sidecar of the cluster beside an app.
+func (c *Cluster) StartBeside(t testing.TB, a *app.App, name string) *Sidecar {
+	t.Helper()
+	return Start(t, a, c.Settings(a, name))
+}
