@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		everyKey, string(bad), "", "jobs: [", "jobs: &a [*a]", "a: &a [1]\njobs: [*a, *a]", "jobs: []\n<<: [{}, 1]",
 		`{"jobs":[{"name":"a","path":"/x","data":{"a":1e400}}]}`, "? [a]\n: b", "%YAML 1.2\n---\n", "jobs: |\n x", "- - - a: b",
-		"jobs:\n  - {name: a, path: /x, schedule: once 2026-01-01T00:00:00Z}\n", "!!str a: b", "jobs: \"\\ud800\"", "a: 'b\n\n c'",
+		"jobs:\n  - {name: a, path: /x, schedule: once 2026-01-01T00:00:00Z}\n", "!!str a: b", "jobs: \"\\ud800\"", "a: 'b\n\n c'", "\r\r0",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		doc, _, err := config.Parse("f", text, config.Options{Now: now})
 		if err != nil {
-			lines := strings.Count(string(text), "\n") + 2
+			lines := strings.Count(strings.ReplaceAll(string(text), "\r", "\n"), "\n") + 1
 			var joined interface{ Unwrap() []error }
 			if !errors.As(err, &joined) {
 				t.Fatalf("the error is no list: %v", err)

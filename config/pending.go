@@ -15,10 +15,7 @@ var pendingSettings = []string{
 }
 
 // pendingValues are values of job fields that are known, by field.
-var pendingValues = map[string][]string{
-	"recovery": {string(RecoveryReview)},
-	"scope":    {string(ScopeInstance)},
-}
+var pendingValues = map[string][]string{}
 
 // pendingKeys are keys of a job that are known.
 var pendingKeys = []string{"async"}

@@ -114,8 +114,9 @@ func TestSchemaAndParserAgree(t *testing.T) {
 		"an unknown method":                          {job("method: GET"), false},
 		"an unknown back-off":                        {job("retry: {maxRetries: 1, backoff: linear}"), false},
 		"an unknown misfire policy":                  {job("triggers: [{name: a, schedule: rate 5s, misfire: never}]"), false},
-		"a scope that is not supported yet":          {job("scope: instance"), false},
-		"a recovery that is not supported yet":       {job("recovery: review"), false},
+		"scope instance":                             {job("scope: instance"), true},
+		"recovery review":                            {job("recovery: review"), true},
+		"a run that ends later":                      {job("async: true"), false}, // not supported yet
 		"misfire on the job":                         {job("misfire: skip"), false},
 		"data that is no mapping":                    {job("data: [1]"), false},
 		"data of any shape":                          {job("data: {a: [1, {b: null}], c: x}"), true},

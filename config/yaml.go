@@ -27,6 +27,7 @@ func parseTree(file string, data []byte) (*node, []*FieldError) {
 		return nil, b.problems
 	}
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n")) // a line break to YAML, however old
 	var root *node
 	if isJSON(data) {
 		root = b.parseJSON(data)
