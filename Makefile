@@ -76,9 +76,9 @@ bench: ## Run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-footprint
-bench-footprint: test-tools build example ## Measure size, memory, CPU and start of the sidecar against their limits
-	@go build -o bin/footprint ./test/footprint
-	@$(with_controlplane) bin/footprint
+bench-footprint: test-tools build ## Measure size, memory, CPU and start of the sidecar against their limits
+	@echo "measuring for a minute and a half"
+	@$(with_controlplane) go test -tags footprint -count 1 -v -timeout 10m ./test/footprint
 
 .PHONY: lint
 lint: ## Lint (golangci-lint is built the first time)

@@ -1,11 +1,15 @@
 package controlplane
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -45,7 +50,7 @@ func (cp *ControlPlane) Namespace(t testing.TB) string {
 }
 
 // ServiceAccount creates a ServiceAccount with a Role of just these rules and returns access
-// with a token of it, good for an hour. It returns when the rules are in force.
+// with a token of it, good for a day. It returns when the rules are in force.
 func (cp *ControlPlane) ServiceAccount(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), accessTimeout)
@@ -89,14 +94,14 @@ func (cp *ControlPlane) Grant(t testing.TB, namespace, serviceAccount string, ru
 	}
 }
 
-// TokenFor is access as an existing ServiceAccount, with a token that is good for an hour.
+// TokenFor is access as an existing ServiceAccount, with a token that is good for a day.
 func (cp *ControlPlane) TokenFor(t testing.TB, namespace, serviceAccount string) *rest.Config {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), accessTimeout)
 	defer cancel()
 	request := &authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
-		Spec:     authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(time.Hour / time.Second))},
+		Spec:     authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * time.Hour / time.Second))},
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/serviceaccounts/%s/token", namespace, serviceAccount)
 	if err := cp.post(ctx, path, request); err != nil {
@@ -119,6 +124,41 @@ func (cp *ControlPlane) User(t testing.TB, name string, groups ...string) *rest.
 	}
 	cfg.QPS = -1
 	return cfg
+}
+
+// Create creates the objects of a manifest (YAML documents) in a namespace, as the
+// administrator. It knows kinds whose resource is the kind and an s.
+func (cp *ControlPlane) Create(t testing.TB, namespace string, manifest []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), accessTimeout)
+	defer cancel()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("read a manifest: %v", err)
+		}
+		object := map[string]any{}
+		if err := yaml.Unmarshal(document, &object); err != nil {
+			t.Fatalf("read a manifest: %v\n%s", err, document)
+		}
+		if len(object) == 0 {
+			continue // nothing but comments
+		}
+		version, _ := object["apiVersion"].(string)
+		kind, _ := object["kind"].(string)
+		root := "/apis/"
+		if !strings.Contains(version, "/") {
+			root = "/api/"
+		}
+		path := root + version + "/namespaces/" + namespace + "/" + strings.ToLower(kind) + "s"
+		if err := cp.post(ctx, path, &object); err != nil {
+			t.Fatalf("create a %s: %v", kind, err)
+		}
+	}
 }
 
 // WriteKubeconfig writes access to a file that ends with the test, for the KUBECONFIG of

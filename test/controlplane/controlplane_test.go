@@ -72,6 +72,30 @@ func TestPodSecurityIsEnforced(t *testing.T) {
 	}
 }
 
+func TestCreateReadsManifests(t *testing.T) {
+	cp := controlplane.Shared(t)
+	ns := cp.Namespace(t)
+	cp.Create(t, ns, []byte(`# A comment alone is no object.
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: l}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+data: {k: v}
+`))
+	client := clientFor(t, cp.AdminConfig())
+	if _, err := client.CoordinationV1().Leases(ns).Get(t.Context(), "l", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	got, err := client.CoreV1().ConfigMaps(ns).Get(t.Context(), "c", metav1.GetOptions{})
+	if err != nil || got.Data["k"] != "v" {
+		t.Errorf("ConfigMap = %v, %v, want k: v", got.Data, err)
+	}
+}
+
 func TestKubeconfigGivesTheSameAccess(t *testing.T) {
 	cp := controlplane.Shared(t)
 	ns := cp.Namespace(t)
