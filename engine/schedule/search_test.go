@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,6 +100,9 @@ func TestWalksAgree(t *testing.T) {
 		}
 		if s.Kind == schedule.KindManual {
 			to = from.Add(time.Hour)
+		}
+		if between := slices.Collect(line.Between(from, to)); !slices.EqualFunc(between, all, time.Time.Equal) {
+			t.Fatalf("%v: Between(%v, %v) = %v, want %v", s, from, to, between, all)
 		}
 		if n := line.Count(from, to); n != len(all) {
 			t.Fatalf("%v: Count(%v, %v) = %d, want %d", s, from, to, n, len(all))

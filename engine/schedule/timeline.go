@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -41,9 +42,13 @@ const (
 	micros = 1_000_000
 )
 
-// maxCandidates bounds how many excluded instants, or spans of them, are passed over in a
-// row.
-const maxCandidates = 10_000
+// Excluded instants are passed over, a span of them in one step. The number of steps is
+// bounded, so that no combination of schedule and calendar makes a search endless.
+const (
+	maxSteps      = 10_000    // of Next
+	maxStepsBack  = 100_000   // of Prev, which looks at a stretch of time more than once
+	maxCountSteps = 1_000_000 // of Count
+)
 
 // Compile binds a schedule to its environment. It fails if the schedule is not valid, or
 // if its zone or calendar does not exist. A date that exists in no year is no error here:
@@ -168,10 +173,29 @@ func (t *Timeline) Prev(before time.Time) (prev time.Time, ok bool) {
 	return toTime(t.prev(us))
 }
 
-// Count returns how many instants lie in [from, to), without walking through them.
-// KindEvery has none that are known ahead.
+// Count returns how many instants lie in [from, to), without walking through them: whole
+// months at once, and whole spans between what a calendar excludes. Where a calendar changes
+// more than a million times in between, the rest is counted as if it excluded nothing.
+// KindEvery has no instants that are known ahead.
 func (t *Timeline) Count(from, to time.Time) int {
 	return int(t.count(ceilMicros(from), ceilMicros(to)))
+}
+
+// Between walks through the instants in [from, to), which are those that Count counts as
+// long as there are never more than five years between two.
+func (t *Timeline) Between(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		if t.schedule.Kind == KindEvery {
+			return
+		}
+		for at, end := ceilMicros(from)-1, ceilMicros(to); ; {
+			next, ok := t.next(at)
+			if !ok || next >= end || !yield(time.UnixMicro(next).UTC()) {
+				return
+			}
+			at = next
+		}
+	}
 }
 
 func (t *Timeline) next(after int64) (int64, bool) {
@@ -205,12 +229,11 @@ func (t *Timeline) within(at int64) (int64, bool) {
 // allowed returns the first moment at or after the given one that is not excluded.
 func (t *Timeline) allowed(at int64) (int64, bool) {
 	at = max(at, t.start)
-	if t.calendar != nil {
-		if until, excluded := t.excluded(at); excluded {
-			at = until
-		}
+	if t.calendar == nil {
+		return at, at < t.end
 	}
-	return at, at < t.end
+	until, steps := t.excludedUntil(at, maxSteps)
+	return until, until < t.end && steps > 0
 }
 
 // search returns the first instant at or after from.
@@ -223,7 +246,7 @@ func (t *Timeline) search(from int64) (int64, bool) {
 		// The instant searched from is the last one that does not count.
 		limit = t.cron.limit(floorDiv(from-1, micros), searchYears)
 	}
-	for range maxCandidates {
+	for steps := maxSteps; steps > 0; steps-- {
 		at, ok := t.candidate(from, limit)
 		if !ok || at >= t.end {
 			return 0, false
@@ -231,11 +254,9 @@ func (t *Timeline) search(from int64) (int64, bool) {
 		if t.calendar == nil {
 			return at, true
 		}
-		until, excluded := t.excluded(at)
-		if !excluded {
+		if from, steps = t.excludedUntil(at, steps); from == at {
 			return at, true
 		}
-		from = until
 	}
 	return 0, false
 }
@@ -252,21 +273,19 @@ func (t *Timeline) candidate(from, limit int64) (int64, bool) {
 	return t.base - floorDiv(t.base-from, t.interval)*t.interval, true
 }
 
-// excluded returns the end of the excluded span that holds the instant.
-func (t *Timeline) excluded(at int64) (until int64, excluded bool) {
-	seconds := floorDiv(at, micros)
-	excluded, end := t.calendar.at(seconds)
-	if !excluded {
-		return 0, false
-	}
-	for range maxCandidates {
-		more, next := t.calendar.at(end)
-		if !more || end >= maxInstant {
+// excludedUntil returns the end of the excluded span that holds the instant, or the instant
+// itself if it is not excluded, and what is left of the steps. If they are used up, the end
+// may lie within the span.
+func (t *Timeline) excludedUntil(at int64, steps int) (until int64, left int) {
+	end := floorDiv(at, micros)
+	for ; steps > 0 && end < maxInstant; steps-- {
+		excluded, next := t.calendar.at(end)
+		if !excluded {
 			break
 		}
 		end = next
 	}
-	return min(end, maxInstant) * micros, true
+	return max(at, min(end, maxInstant)*micros), steps
 }
 
 func (t *Timeline) prev(before int64) (int64, bool) {
@@ -285,7 +304,7 @@ func (t *Timeline) prev(before int64) (int64, bool) {
 	if t.cron != nil {
 		limit = t.cron.limit(-floorDiv(-before, micros), -searchYears)
 	}
-	for range maxCandidates {
+	for steps := maxStepsBack; steps > 0; steps-- {
 		at, ok := t.candidateBefore(before, limit)
 		if !ok || at < t.start {
 			return 0, false
@@ -297,32 +316,36 @@ func (t *Timeline) prev(before int64) (int64, bool) {
 		if excluded, _ := t.calendar.at(seconds); !excluded {
 			return at, true
 		}
-		allowed, ok := lastAllowed(t.calendar, seconds)
-		if !ok {
-			return 0, false
+		var allowed int64
+		if allowed, steps = lastAllowed(t.calendar, seconds, steps); steps > 0 {
+			before = allowed * micros
 		}
-		before = allowed * micros
 	}
 	return 0, false
 }
 
 // lastAllowed returns the end of the last span before an excluded second that is not
-// excluded. Calendars look ahead only, so that it begins ever further back; with a span that
-// is longer than searchYears it gives up.
-func lastAllowed(c calendar, utc int64) (end int64, ok bool) {
-	for width := int64(3600); width < 2*searchYears*366*secondsPerDay; width *= 4 {
-		for at := utc - width; at < utc; {
+// excluded, and what is left of the steps: none if nothing was found. Calendars look ahead
+// only, so that it begins ever further back.
+func lastAllowed(c calendar, utc int64, steps int) (end int64, left int) {
+	const first, furthest = 64, 2 * searchYears * 366 * secondsPerDay
+	for width := int64(first); width < furthest; width *= 4 {
+		found := false
+		for at := utc - width; at < utc; steps-- {
+			if steps == 0 {
+				return 0, 0
+			}
 			excluded, until := c.at(at)
 			if !excluded {
-				end, ok = min(until, utc), true
+				end, found = min(until, utc), true
 			}
 			at = until
 		}
-		if ok {
-			return end, true
+		if found {
+			return end, steps
 		}
 	}
-	return 0, false
+	return 0, 0
 }
 
 func (t *Timeline) candidateBefore(before, limit int64) (int64, bool) {
@@ -345,7 +368,10 @@ func (t *Timeline) count(from, to int64) int64 {
 		return t.countAll(from, to)
 	}
 	var n int64
-	for from < to {
+	for steps := maxCountSteps; from < to; steps-- {
+		if steps == 0 {
+			return n + t.countAll(from, to)
+		}
 		excluded, until := t.calendar.at(floorDiv(from, micros))
 		end := min(until, maxInstant) * micros
 		if !excluded {
