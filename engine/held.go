@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,7 +19,7 @@ import (
 var (
 	errGivenUp  = errors.New("the run was given up before it was sent")
 	errCanceled = errors.New("the run was canceled")
-	errLost     = errors.New("the run was declared lost meanwhile")
+	errLost     = errors.New("the sidecar stops waiting for the run")
 )
 
 // stage is how far this node has come with a run that it holds.
@@ -38,6 +39,7 @@ type held struct {
 	lease   Lease // of the term that claimed it
 	stage   stage
 	sending bool // an attempt's goroutine exists
+	lost    bool // the ledger does not count on it any more
 	cancel  context.CancelCauseFunc
 	outcome run.Outcome
 }
@@ -63,12 +65,12 @@ func (e *Engine) reports(t *term) []report {
 	for id, h := range e.held {
 		r := report{id: id, stage: h.stage, run: h.run, job: h.job, outcome: h.outcome}
 		r.abandon = e.abandon != nil && h.stage != stageEnded && h.stage != stageGivenUp
-		r.beat = beat && h.stage == stageSent
+		r.beat = beat && h.stage == stageSent && !h.lost
 		if h.stage == stageEnded || h.stage == stageGivenUp || r.beat || r.abandon {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b report) int { return a.run.DueAt.Compare(b.run.DueAt) })
+	slices.SortFunc(out, func(a, b report) int { return cmp.Or(a.run.DueAt.Compare(b.run.DueAt), cmp.Compare(a.id, b.id)) })
 	return out
 }
 
@@ -76,7 +78,12 @@ func (e *Engine) reports(t *term) []report {
 func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *committed) {
 	current := l.Run(r.id)
 	if current == nil || current.Node != e.o.Node {
-		out.gone = append(out.gone, r.id) // the verdict that came first stands
+		// The verdict that came first stands. The app may still be at work: its answer is worth a note.
+		if r.stage == stageSent && !r.abandon {
+			out.lost = append(out.lost, r.id)
+			return
+		}
+		out.gone = append(out.gone, r.id)
 		if current == nil && r.stage == stageEnded && !r.outcome.NotSent {
 			canceled, noted := plan.Late(l, r.id, r.outcome)
 			out.changed = out.changed || noted
@@ -120,6 +127,11 @@ func (e *Engine) release(out committed, reports []report) {
 			delete(e.held, id)
 		}
 	}
+	for _, id := range out.lost {
+		if h := e.held[id]; h != nil {
+			h.lost = true
+		}
+	}
 	for _, r := range reports {
 		if r.beat {
 			e.lastBeat = time.Now()
@@ -129,13 +141,11 @@ func (e *Engine) release(out committed, reports []report) {
 
 // adopt takes up the runs that the ledger shows as this node's and that it does not hold: a swap
 // whose answer was lost has claimed them, so they were surely not sent. It also ends the attempts
-// that the ledger asks to cancel, or does not show any more.
+// that the ledger asks to cancel.
 func (e *Engine) adopt(l *state.Ledger) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	open := make(map[string]bool, len(l.Runs))
 	for _, r := range l.Runs {
-		open[r.ID] = true
 		if r.Node != e.o.Node || !r.State.Claimed() {
 			continue
 		}
@@ -151,11 +161,6 @@ func (e *Engine) adopt(l *state.Ledger) {
 		}
 		if r.Cancel && h.cancel != nil {
 			h.cancel(errCanceled)
-		}
-	}
-	for id, h := range e.held {
-		if !open[id] && h.stage != stageEnded && h.cancel != nil {
-			h.cancel(errLost)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -27,6 +28,7 @@ type Option func(*settings)
 type settings struct {
 	maxBytes    int
 	maxAttempts int
+	jitter      func(below time.Duration) time.Duration
 	observe     func(Swapped)
 }
 
@@ -42,6 +44,12 @@ func WithMaxBytes(n int) Option { return func(s *settings) { s.maxBytes = n } }
 // WithMaxAttempts bounds how often one swap asks the Store, 100 by default: some 40 s of nothing
 // but conflicts or lost answers.
 func WithMaxAttempts(n int) Option { return func(s *settings) { s.maxAttempts = n } }
+
+// WithJitter has the waits between attempts chosen by jitter, which answers with a time below the one
+// given, instead of at random: for a simulation that has to repeat itself.
+func WithJitter(jitter func(below time.Duration) time.Duration) Option {
+	return func(s *settings) { s.jitter = jitter }
+}
 
 // Document is one typed document in a [Store], safe for concurrent use. T is stored as a JSON
 // object together with a format number and the ID of the write; T must not have the members
@@ -71,7 +79,10 @@ type stored struct {
 
 // NewDocument returns the document of that name.
 func NewDocument[T any](store Store, name Name, options ...Option) *Document[T] {
-	d := &Document[T]{store: store, name: name, settings: settings{maxAttempts: 100, observe: func(Swapped) {}}}
+	d := &Document[T]{store: store, name: name, settings: settings{
+		maxAttempts: 100, observe: func(Swapped) {},
+		jitter: rand.N[time.Duration], // spreads writers; nothing to guess
+	}}
 	for _, o := range options {
 		o(&d.settings)
 	}

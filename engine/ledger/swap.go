@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
 
@@ -48,6 +47,8 @@ type swap[T any] struct {
 	open []write[T]
 	from Version
 	last write[T] // the result of the last call of change
+	// unanswered: the last write got no answer and has not been looked for yet.
+	unanswered bool
 
 	bytes, attempts, failures int
 }
@@ -76,7 +77,8 @@ func (s *swap[T]) run(ctx context.Context) (*T, Version, error) {
 				continue
 			case landed:
 				return s.landed()
-			case len(s.open) > 0: // it may still land, so nothing is gained by haste
+			case s.unanswered: // it was looked for at once; the next attempt is in no hurry
+				s.unanswered = false
 				if err := s.pause(ctx, ErrUnknown); err != nil {
 					return nil, "", err
 				}
@@ -188,7 +190,7 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 	s.remember(nil)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		s.open = append(s.open, w)
+		s.open, s.unanswered = append(s.open, w), true
 		return false, nil // look at once: the longer it waits, the more others write over it
 	case conflict && remembered:
 		return false, nil // what was remembered was outdated: no reason to wait either
@@ -245,7 +247,7 @@ func (s *swap[T]) pause(ctx context.Context, why error) error {
 		return s.unsettled(fmt.Errorf("swap %s: gave up after %d attempts: %w", s.name, s.failures, why))
 	}
 	wait := min(time.Second, 4*time.Millisecond<<min(s.failures, 10))
-	timer := time.NewTimer(rand.N(wait)) //nolint:gosec // spreads writers; nothing to guess
+	timer := time.NewTimer(s.jitter(wait))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
