@@ -90,7 +90,8 @@ func (e *Engine) failed(t *term, err error) time.Time {
 type committed struct {
 	plan     plan.Result
 	settled  []plan.Settled
-	gone     []string // held runs that the ledger does not show as ours any more
+	gone     []string // held runs of which nothing is left to say
+	lost     []string // held runs that the ledger does not show as ours any more
 	events   []Event
 	termOver bool
 	changed  bool

@@ -42,23 +42,25 @@ type App struct {
 	settings config.Settings
 	log      *slog.Logger
 
-	store        ledger.Store
-	engine       *engine.Engine
-	elector      election.Elector
-	invoker      *invoker.Client
-	probe        *invoker.Probe
-	jobs         source.Source
-	server       *api.Server
-	telemetry    *telemetry.Telemetry
-	defs         definitions
-	target       currentTarget
-	reachability chan struct{} // receives when the probe's answer changed
+	store   ledger.Store
+	engines engines
+	elector election.Elector
+	// instanceElector lets the instance's own engine work while the app can be reached.
+	instanceElector election.Elector
+	invoker         *invoker.Client
+	probe           *invoker.Probe
+	jobs            source.Source
+	server          *api.Server
+	telemetry       *telemetry.Telemetry
+	defs            definitions
+	target          currentTarget
+	reachability    [2]chan struct{} // each receives when the probe's answer changed
 }
 
 // New opens and checks everything that can be found out at once. What it returned has to run, or
 // to be closed. An error is a [*SetupError].
 func New(ctx context.Context, settings config.Settings, log *slog.Logger) (*App, error) {
-	a := &App{settings: settings, log: log, reachability: make(chan struct{}, 1)}
+	a := &App{settings: settings, log: log, reachability: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 	if err := a.open(ctx); err != nil {
 		a.Close()
 		return nil, &SetupError{err}
@@ -85,23 +87,34 @@ func (a *App) open(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	a.telemetry = telemetry.New(registry, telemetry.Options{Version: version.Get().Version, Commit: version.Get().Commit, Runtime: true})
 
-	a.engine, err = engine.New(engine.Options{
-		Namespace: s.Namespace, App: s.App, Node: identity,
-		Target: s.Target, MaxRuns: s.MaxConcurrentRuns, NodeTimeout: s.NodeTimeout, LeaseDuration: s.LeaseDuration, MaxClockSkew: s.MaxClockSkew,
-		Ledger:    ledger.NewPort[state.Ledger](a.store, ledger.NameLedger),
-		Catalog:   ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog),
-		History:   ledger.NewPort[state.History](a.store, ledger.NameHistory),
-		Exclusive: a.store.Exclusive(), TermFloor: termFloor(s),
+	sets := &jobSets{next: observers{a.telemetry, telemetry.LogEvents(a.log)}}
+	shared := engine.Options{
+		Namespace: s.Namespace, App: s.App, Node: identity, Place: s.Pod.UID, Target: s.Target,
+		MaxRuns: s.MaxConcurrentRuns, NodeTimeout: s.NodeTimeout, LeaseDuration: s.LeaseDuration, MaxClockSkew: s.MaxClockSkew,
 		Invoker: a.invoker, Logger: a.log,
-		Observer: observers{a.telemetry, telemetry.LogEvents(a.log)},
-	})
-	if err != nil {
+	}
+	own := shared
+	own.Observer = sets.observer(1)
+	if a.engines.instance, err = newInstanceEngine(own); err != nil {
 		return err
 	}
-	if a.elector, err = newElector(s, identity, kubernetes, a.probe, a.reachability, a.telemetry, a.log); err != nil {
+	shared.Ledger = ledger.NewPort[state.Ledger](a.store, ledger.NameLedger)
+	shared.Catalog = ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog)
+	shared.History = ledger.NewPort[state.History](a.store, ledger.NameHistory)
+	shared.Exclusive, shared.TermFloor, shared.Observer = a.store.Exclusive(), termFloor(s), sets.observer(0)
+	if a.engines.cluster, err = engine.New(shared); err != nil {
 		return err
 	}
-	a.telemetry.SetStatus(a.engine.Status)
+	if a.elector, err = newElector(s, identity, kubernetes, a.probe, a.reachability[0], a.telemetry, a.log); err != nil {
+		return err
+	}
+	// The jobs of each instance know no leader: they only wait for the app.
+	if a.instanceElector, err = election.NewStandalone(election.Options{
+		Identity: identity, Eligible: eligible(a.probe), Changed: a.reachability[1], Logger: slog.New(slog.DiscardHandler),
+	}); err != nil {
+		return err
+	}
+	a.telemetry.SetStatus(a.engines.Status)
 	a.telemetry.SetLease(func() telemetry.Lease {
 		status := a.elector.Status()
 		return telemetry.Lease{Leading: status.Leading, RenewedAt: status.RenewedAt}
@@ -112,7 +125,7 @@ func (a *App) open(ctx context.Context) error {
 	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
 		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(),
-		Engine: a.engine, Leadership: leadership{a.elector},
+		Engine: a.engines, Leadership: leadership{a.elector},
 		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
 	})
 	if err != nil {
@@ -155,7 +168,8 @@ func (a *App) Run(ctx context.Context) error {
 	last, stopLast := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopLast(nil)
 	serving, servingCtx := errgroup.WithContext(last)
-	serving.Go(func() error { return a.engine.Run(servingCtx) })
+	serving.Go(func() error { return a.engines.cluster.Run(servingCtx) })
+	serving.Go(func() error { return a.engines.instance.Run(servingCtx) })
 	serving.Go(func() error { return a.server.Run(servingCtx) })
 
 	// A part that fails ends the whole, in order.
@@ -171,10 +185,15 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	})
 	campaign.Go(func() error { return a.probe.Run(campaignCtx) })
-	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability) })
+	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability[:]) })
 	campaign.Go(func() error {
 		return a.elector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
-			return a.engine.Lead(ctx, lease)
+			return a.engines.cluster.Lead(ctx, lease)
+		})
+	})
+	campaign.Go(func() error {
+		return a.instanceElector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
+			return a.engines.instance.Lead(ctx, lease)
 		})
 	})
 	reason := campaign.Wait() // the leadership is handed over when this returns
@@ -182,7 +201,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	grace, cancel := context.WithTimeout(last, a.settings.ShutdownGrace)
 	defer cancel()
-	if err := a.engine.Drain(grace); err != nil {
+	if err := a.engines.drain(grace); err != nil {
 		a.log.Warn("runs could not be reported before the end", logkey.Err(err))
 	}
 	stopLast(errStopped)
@@ -211,7 +230,7 @@ func (a *App) defined(u source.Update) {
 	}
 	a.log.Info("job definitions loaded", slog.String(logkey.Source, u.Origin), slog.Int("jobs", len(u.Document.Jobs)))
 	a.target.set(cmp.Or(u.Document.Target, a.settings.Target))
-	a.engine.Define(u.Document.Jobs)
+	a.engines.define(u.Document.Jobs)
 }
 
 // observers tells several about each event.

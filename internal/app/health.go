@@ -26,7 +26,8 @@ func (a *App) liveness() []api.Check {
 		}
 	}
 	return []api.Check{
-		{Name: "engine", Probe: progress(func() time.Time { return a.engine.Status().LastTurn })},
+		{Name: "engine", Probe: progress(func() time.Time { return a.engines.cluster.Status().LastTurn })},
+		{Name: "instance-engine", Probe: progress(func() time.Time { return a.engines.instance.Status().LastTurn })},
 		{Name: "election", Probe: progress(func() time.Time { return a.elector.Status().LastTurn })},
 	}
 }

@@ -39,14 +39,16 @@ func eligible(probe *invoker.Probe) func() error {
 	}
 }
 
-// changes turns the probe's closed channels into the elector's one that receives. It sends once at
+// changes turns the probe's closed channels into the electors' that receive. It sends once at
 // the beginning, since the probe may have changed before the first channel was taken.
-func changes(ctx context.Context, probe *invoker.Probe, out chan<- struct{}) error {
+func changes(ctx context.Context, probe *invoker.Probe, outs []chan struct{}) error {
 	for {
 		changed := probe.Changed()
-		select {
-		case out <- struct{}{}:
-		default: // one is waiting already
+		for _, out := range outs {
+			select {
+			case out <- struct{}{}:
+			default: // one is waiting already
+			}
 		}
 		select {
 		case <-ctx.Done():

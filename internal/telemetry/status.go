@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
 )
 
@@ -61,11 +62,15 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	ch <- constGauge(leaderDesc, truth(leading))
-	if !leading || !status.Leading {
-		return
-	}
+	cluster := leading && status.Leading
 	for i := range status.Jobs {
-		c.collectJob(ch, &status.Jobs[i])
+		// An instance's own jobs are its own to tell, whoever leads.
+		if cluster || status.Jobs[i].Job.Scope == config.ScopeInstance {
+			c.collectJob(ch, &status.Jobs[i])
+		}
+	}
+	if !cluster {
+		return
 	}
 	c.forget(status.Jobs)
 }

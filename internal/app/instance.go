@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/ledger"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// newInstanceEngine is the engine of the jobs that every replica runs for itself. It is a second
+// engine on documents of its own, in memory: it needs neither Lease nor API server, and what it
+// knows ends with the process.
+func newInstanceEngine(o engine.Options) (*engine.Engine, error) {
+	store := ledger.NewMemory()
+	o.Instance, o.Exclusive, o.TermFloor = true, true, 0
+	o.Ledger = ledger.NewPort[state.Ledger](store, ledger.NameLedger)
+	o.Catalog = ledger.NewPort[state.Catalog](store, ledger.NameCatalog)
+	o.History = ledger.NewPort[state.History](store, ledger.NameHistory)
+	return engine.New(o)
+}
+
+// engines are the cluster's engine and the instance's own, shown to API and metrics as one.
+type engines struct{ cluster, instance *engine.Engine }
+
+// define gives each engine the jobs of its scope.
+func (e engines) define(jobs []config.Job) {
+	var cluster, instance []config.Job
+	for _, j := range jobs {
+		if j.Scope == config.ScopeInstance {
+			instance = append(instance, j)
+		} else {
+			cluster = append(cluster, j)
+		}
+	}
+	e.cluster.Define(cluster)
+	e.instance.Define(instance)
+}
+
+// drain finishes the runs of both within the same time.
+func (e engines) drain(ctx context.Context) error {
+	var both errgroup.Group
+	both.Go(func() error { return e.cluster.Drain(ctx) })
+	both.Go(func() error { return e.instance.Drain(ctx) })
+	return both.Wait()
+}
+
+// Status is the cluster's with the jobs and the runs of this instance added.
+func (e engines) Status() engine.Status {
+	s, own := e.cluster.Status(), e.instance.Status()
+	s.Jobs = append(s.Jobs, own.Jobs...)
+	slices.SortFunc(s.Jobs, func(a, b engine.JobStatus) int { return strings.Compare(a.Job.Name, b.Job.Name) })
+	s.InFlight += own.InFlight
+	return s
+}
+
+// Enqueue asks the engine that has the job.
+func (e engines) Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error) {
+	r, err := e.instance.Enqueue(ctx, job, data)
+	if errors.Is(err, engine.ErrJobNotFound) {
+		return e.cluster.Enqueue(ctx, job, data)
+	}
+	return r, err
+}
+
+// Runs lists the runs of the cluster and of this instance.
+func (e engines) Runs(ctx context.Context, job string, limit int) ([]run.Run, error) {
+	own, err := e.instance.Runs(ctx, job, limit)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := e.cluster.Runs(ctx, job, limit)
+	if err != nil {
+		return nil, err
+	}
+	runs = append(runs, own...)
+	slices.SortFunc(runs, state.NewestFirst)
+	return runs[:min(limit, len(runs))], nil
+}
+
+// jobSets makes one set of jobs of what two engines have in force, for an observer that knows one.
+type jobSets struct {
+	mu   sync.Mutex
+	sets [2][]config.Job
+	next engine.Observer
+}
+
+// observer returns what the engine with that index is to be observed by. Only the first one's
+// terms are of interest: an instance's own jobs know no leader.
+func (j *jobSets) observer(index int) engine.Observer { return jobSetObserver{j, index} }
+
+type jobSetObserver struct {
+	sets  *jobSets
+	index int
+}
+
+// Observe implements [engine.Observer].
+func (o jobSetObserver) Observe(e engine.Event) {
+	switch e := e.(type) {
+	case engine.JobsChanged:
+		o.sets.mu.Lock()
+		o.sets.sets[o.index] = e.Jobs
+		all := slices.Concat(o.sets.sets[0], o.sets.sets[1])
+		o.sets.mu.Unlock()
+		o.sets.next.Observe(engine.JobsChanged{Jobs: all})
+	case engine.TermBegan, engine.TermEnded, engine.Committed:
+		if o.index == 0 {
+			o.sets.next.Observe(e)
+		}
+	default:
+		o.sets.next.Observe(e)
+	}
+}
