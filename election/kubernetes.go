@@ -54,15 +54,16 @@ func (k *Kubernetes) Run(ctx context.Context, lead Lead) error {
 
 	var pause time.Duration
 	for {
-		held, ok := k.campaign(ctx, time.Now().Add(pause))
-		if !ok {
-			// An attempt without an answer may have made this process the holder without its knowing.
-			if len(k.record.lost) > 0 || k.record.own(k.sight.get().lease) {
-				k.release(ctx)
-			}
-			return context.Cause(ctx)
+		held, won := k.campaign(ctx, time.Now().Add(pause))
+		if won && ctx.Err() == nil {
+			pause = k.term(ctx, held, lead)
+			continue
 		}
-		pause = k.term(ctx, held, lead)
+		// An attempt may have made this process the holder too late, or without its knowing.
+		if len(k.record.lost) > 0 || k.record.own(k.sight.get().lease) {
+			k.release(ctx)
+		}
+		return context.Cause(ctx)
 	}
 }
 
@@ -80,7 +81,7 @@ func (k *Kubernetes) watch(ctx context.Context) {
 
 // campaign waits until this process holds the Lease and answers with since when, or with false when
 // ctx has ended. It takes nothing before the moment given.
-func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant, ok bool) {
+func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant, won bool) {
 	interval := k.opts.renewEvery()
 	var (
 		looked   = time.Now() // when the Lease was last asked for, or need not be

@@ -25,7 +25,7 @@ const (
 // is waited for, so it is little.
 const (
 	spreadReleased = 20 * time.Millisecond
-	spreadExpired  = 100 * time.Millisecond
+	spreadExpired  = 50 * time.Millisecond
 )
 
 // sighting is what is known of the Lease object.
