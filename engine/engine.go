@@ -46,6 +46,9 @@ type Options struct {
 	Ledger  Ledger
 	Catalog Catalog
 	History History
+	// ClockCheck returns nil while the wall clock may be trusted. While it may not, nothing is
+	// decided, so that no watermark runs ahead of the time. It must not block. Default: always.
+	ClockCheck func() error
 	// Exclusive: no other process can write these documents while this one lives, so any other
 	// node that has a run is dead.
 	Exclusive bool
@@ -79,6 +82,9 @@ func (o *Options) fill() error {
 	}
 	if o.MaxClockSkew <= 0 {
 		o.MaxClockSkew = time.Minute
+	}
+	if o.ClockCheck == nil {
+		o.ClockCheck = func() error { return nil }
 	}
 	if o.Observer == nil {
 		o.Observer = discard{}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	now := e.wall()
 	var before, cut time.Time
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
-		if err := t.lease.Check(); err != nil {
+		if err := cmp.Or(t.lease.Check(), e.o.ClockCheck()); err != nil {
 			return err
 		}
 		before, cut = l.Watermark, time.Time{}

@@ -178,7 +178,7 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 		out.termOver = true
 		return out
 	}
-	if t.lease.Check() != nil {
+	if t.lease.Check() != nil || e.o.ClockCheck() != nil {
 		return out // reports only: what is decided now might be decided by somebody else
 	}
 	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)

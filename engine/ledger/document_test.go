@@ -299,6 +299,58 @@ func TestLostAnswerUnderLaterWrites(t *testing.T) {
 	})
 }
 
+// R107: one whose every answer is lost, and whose every write others bury too deep to be found, ends.
+func TestSwapGivesUpUnderBusyOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := ledger.NewSharedMemory()
+		store := ledgertest.NewFaults(memory)
+		others := newTally(memory)
+		store.Decide(func(ledger.Name) ledgertest.Fault { return ledgertest.DropAnswer })
+		doc := newTally(overwritten{store, func() {
+			for range 20 {
+				if _, _, err := others.Swap(t.Context(), increment); err != nil {
+					t.Error(err)
+				}
+			}
+		}}, ledger.WithMaxAttempts(5))
+		if _, _, err := doc.Swap(t.Context(), increment); !errors.Is(err, ledger.ErrUnknown) {
+			t.Errorf("Swap() = %v, want %v", err, ledger.ErrUnknown)
+		}
+	})
+}
+
+// Once others have written, a lost write can land no more, and a second thought costs nothing.
+func TestLostWriteIsSettledByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := ledger.NewSharedMemory()
+		store := ledgertest.NewFaults(memory)
+		store.Script(ledgertest.Late)
+		others := newTally(memory)
+		doc := newTally(overwritten{store, func() {
+			if _, _, err := others.Swap(t.Context(), increment); err != nil {
+				t.Error(err)
+			}
+		}})
+		got, _, err := doc.Swap(t.Context(), func(v *tally) error {
+			if v.Count > 0 {
+				return ledger.ErrNoChange
+			}
+			v.Count = 100
+			return nil
+		})
+		store.Land()
+		if diff := cmp.Diff(&tally{Count: 1}, got); diff != "" || err != nil {
+			t.Errorf("Swap() = %v (-want +got):\n%s", err, diff)
+		}
+		if got := countOf(t, memory); got != 1 {
+			t.Errorf("count = %d, want what the others stored", got)
+		}
+		if _, replaces := store.Asked(); replaces != 1 {
+			t.Errorf("%d writes were sent, want 1", replaces)
+		}
+	})
+}
+
 // overwritten lets others write right after each write.
 type overwritten struct {
 	ledger.Store

@@ -2,89 +2,11 @@ package schedule
 
 import (
 	"fmt"
-	"math/bits"
 	"strings"
-
-	"github.com/robfig/cron/v3"
 )
 
 // maxCronText bounds a cron expression, in bytes.
 const maxCronText = 256
-
-// cronText is an expression whose grammar has been checked, and that is not yet bound to
-// a key or a zone.
-type cronText struct {
-	fields [6]cronField // second, minute, hour, dom, month, dow
-	years  cronField
-}
-
-type fieldKind int
-
-const (
-	fieldSecond fieldKind = iota
-	fieldMinute
-	fieldHour
-	fieldDOM
-	fieldMonth
-	fieldDOW
-	fieldYear
-)
-
-// fieldSpec is the vocabulary of a field.
-type fieldSpec struct {
-	name     string
-	min, max int
-	names    []string // of the values min, min+1, …
-}
-
-var (
-	monthNames   = []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
-	weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
-
-	fieldSpecs = [...]fieldSpec{
-		fieldSecond: {name: "second", min: 0, max: 59},
-		fieldMinute: {name: "minute", min: 0, max: 59},
-		fieldHour:   {name: "hour", min: 0, max: 23},
-		fieldDOM:    {name: "dom", min: 1, max: 31},
-		fieldMonth:  {name: "month", min: 1, max: 12, names: monthNames},
-		fieldDOW:    {name: "dow", min: 0, max: 7, names: weekdayNames},
-		fieldYear:   {name: "year", min: minCronYear, max: maxCronYear},
-	}
-)
-
-// The years that a year field may name.
-const (
-	minCronYear = 1970
-	maxCronYear = 2099
-)
-
-// cronField is one field: a list of items, or one of the special forms.
-type cronField struct {
-	items []cronItem
-	form  cronForm
-	n, k  int // of the form
-}
-
-// cronItem is lo-hi/step; a value has lo = hi and step 0.
-type cronItem struct {
-	lo, hi, step int
-	star         bool // written with *
-	ranged       bool // written as a range
-}
-
-type cronForm int
-
-const (
-	formList              cronForm = iota
-	formAny                        // a literal * or ?
-	formHash                       // H
-	formLast                       // dom L, L-n: n days before the last
-	formWeekday                    // dom nW: the weekday nearest to day n
-	formLastWork                   // dom LW
-	formLastDOW                    // dow nL
-	formNthDOW                     // dow n#k
-	formUnrestrictedYears          // no year field
-)
 
 // macros are the names that stand for a whole expression.
 var macros = map[string]string{
@@ -115,7 +37,7 @@ func parseCron(text string) (*cronText, error) {
 			return nil, err
 		}
 	}
-	c := &cronText{years: cronField{form: formUnrestrictedYears}}
+	c := &cronText{years: cronField{form: formAny}}
 	switch len(words) {
 	case 0:
 		return nil, fmt.Errorf("cron expression is empty, want 5, 6 or 7 fields")
@@ -218,7 +140,7 @@ func parseForm(kind fieldKind, upper, text string) (f cronField, special bool, e
 		case strings.HasSuffix(upper, "W") && isDigits(upper[:len(upper)-1]):
 			n, err := number(upper[:len(upper)-1], spec.min, spec.max)
 			return cronField{form: formWeekday, n: n}, true, err
-		case strings.ContainsAny(upper, "LW") && !strings.Contains(upper, "JUL"):
+		case strings.ContainsAny(upper, "LW") && strings.Trim(upper, "0123456789LW-,/*") == "":
 			return f, true, fmt.Errorf("%s is malformed, want L, L-n, nW or LW alone in the field", clip(text))
 		}
 	case fieldDOW:
@@ -383,146 +305,4 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// robfigParser reads the six fields without descriptors. Its own reading of zone prefixes,
-// names and question marks never comes into play: it is given numbers only.
-var robfigParser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-
-// bitMasks returns the bits of the six fields. The forms that robfig/cron does not know
-// are given to it as *, and are applied by the caller.
-func (c *cronText) bitMasks(key string) (masks [6]uint64, err error) {
-	var text strings.Builder
-	for i := range c.fields {
-		c.fields[i].writeStandard(&text, fieldKind(i), key)
-		text.WriteByte(' ')
-	}
-	parsed, err := robfigParser.Parse(text.String())
-	if err != nil {
-		return masks, fmt.Errorf("cron expression: %w", err)
-	}
-	spec, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return masks, fmt.Errorf("cron expression: unexpected %T", parsed)
-	}
-	masks = [6]uint64{spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month, spec.Dow}
-	for i := range masks {
-		masks[i] &^= 1 << 63 // robfig's mark for *
-	}
-	return masks, nil
-}
-
-// writeStandard writes the field in the numbers and ranges that every cron agrees on.
-func (f *cronField) writeStandard(text *strings.Builder, kind fieldKind, key string) {
-	switch f.form {
-	case formHash:
-		fmt.Fprint(text, hashedValue(kind, key))
-	case formList:
-		for i, it := range f.items {
-			if i > 0 {
-				text.WriteByte(',')
-			}
-			if kind == fieldDOW && it.hi == 7 {
-				writeSundays(text, it)
-				continue
-			}
-			fmt.Fprintf(text, "%d-%d/%d", it.lo, it.hi, max(it.step, 1))
-		}
-	default:
-		text.WriteByte('*')
-	}
-}
-
-// writeSundays lists the weekdays of an item that reaches 7, with Sunday as 0.
-func writeSundays(text *strings.Builder, it cronItem) {
-	for v := it.lo; v <= 7; v += max(it.step, 1) {
-		if v > it.lo {
-			text.WriteByte(',')
-		}
-		fmt.Fprint(text, v%7)
-	}
-}
-
-// restricted reports whether the field is anything but a literal * or ?.
-func (f *cronField) restricted() bool { return f.form != formAny }
-
-// usesHash reports whether any field is H.
-func (c *cronText) usesHash() bool {
-	for i := range c.fields {
-		if c.fields[i].form == formHash {
-			return true
-		}
-	}
-	return false
-}
-
-// followsClock reports whether the expression follows the clock rather than naming times:
-// it has a *, a step or a range in its second, minute or hour field.
-func (c *cronText) followsClock() bool {
-	for i := fieldSecond; i <= fieldHour; i++ {
-		if c.fields[i].followsClock() {
-			return true
-		}
-	}
-	return false
-}
-
-// followsClock reports whether the field was written with a *, a step or a range.
-func (f *cronField) followsClock() bool {
-	if f.form == formAny {
-		return true
-	}
-	for _, it := range f.items {
-		if it.star || it.ranged || it.step > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// yearSet returns the allowed years, or nil for all.
-func (f *cronField) yearSet() *yearSet {
-	if f.form == formUnrestrictedYears || f.form == formAny {
-		return nil
-	}
-	set := new(yearSet)
-	for _, it := range f.items {
-		for y := it.lo; y <= it.hi; y += max(it.step, 1) {
-			set.add(y)
-		}
-	}
-	return set
-}
-
-// yearSet is a set of years from minCronYear to maxCronYear.
-type yearSet [3]uint64
-
-func (s *yearSet) add(year int) {
-	i := year - minCronYear
-	s[i>>6] |= 1 << (i & 63)
-}
-
-// next returns the first year of the set that is not before year.
-func (s *yearSet) next(year int) (int, bool) {
-	i := max(year-minCronYear, 0)
-	for w := i >> 6; w < len(s); w++ {
-		word := s[w]
-		if w == i>>6 {
-			word &= ^uint64(0) << (i & 63)
-		}
-		if word != 0 {
-			return minCronYear + w<<6 + bits.TrailingZeros64(word), true
-		}
-	}
-	return 0, false
-}
-
-// prev returns the last year of the set that is not after year.
-func (s *yearSet) prev(year int) (int, bool) {
-	for i := min(year, maxCronYear) - minCronYear; i >= 0; i-- {
-		if s[i>>6]&(1<<(i&63)) != 0 {
-			return minCronYear + i, true
-		}
-	}
-	return 0, false
 }

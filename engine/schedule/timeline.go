@@ -163,14 +163,10 @@ func (t *Timeline) Next(after time.Time) (next time.Time, ok bool) {
 // Prev returns the last instant strictly before the given one, for a cron expression
 // within five years. KindEvery has none.
 func (t *Timeline) Prev(before time.Time) (prev time.Time, ok bool) {
-	us, ok := toMicros(before)
-	if !ok {
+	if before.Year() < 1 {
 		return time.Time{}, false
 	}
-	if before.Nanosecond()%1000 != 0 {
-		us++ // a part of a microsecond after us
-	}
-	return toTime(t.prev(us))
+	return toTime(t.prev(ceilMicros(before)))
 }
 
 // Count returns how many instants lie in [from, to), without walking through them: whole

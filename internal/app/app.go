@@ -54,6 +54,7 @@ type App struct {
 	telemetry       *telemetry.Telemetry
 	defs            definitions
 	target          currentTarget
+	clock           serverClock
 	reachability    [2]chan struct{} // each receives when the probe's answer changed
 }
 
@@ -87,6 +88,10 @@ func (a *App) open(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	a.telemetry = telemetry.New(registry, telemetry.Options{Version: version.Get().Version, Commit: version.Get().Commit, Runtime: true})
 
+	if a.clock.client, err = leaseClient(s, kubernetes); err != nil {
+		return err
+	}
+	a.clock.max = s.MaxClockSkew
 	sets := &jobSets{next: observers{a.telemetry, telemetry.LogEvents(a.log)}}
 	shared := engine.Options{
 		Namespace: s.Namespace, App: s.App, Node: identity, Place: s.Pod.UID, Target: s.Target,
@@ -101,16 +106,21 @@ func (a *App) open(ctx context.Context) error {
 	shared.Ledger = ledger.NewPort[state.Ledger](a.store, ledger.NameLedger)
 	shared.Catalog = ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog)
 	shared.History = ledger.NewPort[state.History](a.store, ledger.NameHistory)
+	shared.ClockCheck = a.clock.check
 	shared.Exclusive, shared.TermFloor, shared.Observer = a.store.Exclusive(), termFloor(s), sets.observer(0)
 	if a.engines.cluster, err = engine.New(shared); err != nil {
 		return err
 	}
-	if a.elector, err = newElector(s, identity, kubernetes, a.probe, a.reachability[0], a.telemetry, a.log); err != nil {
+	if a.elector, err = newElector(s, election.Options{
+		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: renewals{a.telemetry, &a.clock},
+		Eligible: func() error { return cmp.Or(a.clock.check(), reachable(a.probe)) },
+	}, a.clock.client); err != nil {
 		return err
 	}
 	// The jobs of each instance know no leader: they only wait for the app.
 	if a.instanceElector, err = election.NewStandalone(election.Options{
-		Identity: identity, Eligible: eligible(a.probe), Changed: a.reachability[1], Logger: slog.New(slog.DiscardHandler),
+		Identity: identity, Changed: a.reachability[1], Logger: slog.New(slog.DiscardHandler),
+		Eligible: func() error { return reachable(a.probe) },
 	}); err != nil {
 		return err
 	}
@@ -186,6 +196,9 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	campaign.Go(func() error { return a.probe.Run(campaignCtx) })
 	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability[:]) })
+	campaign.Go(func() error {
+		return a.clock.watch(campaignCtx, a.settings.Namespace, a.settings.LeaseName, a.reachability[0])
+	})
 	campaign.Go(func() error {
 		return a.elector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
 			return a.engines.cluster.Lead(ctx, lease)

@@ -12,7 +12,6 @@ import (
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/internal/kube"
 	"github.com/leasecron/leasecron/internal/telemetry"
-	"github.com/leasecron/leasecron/invoker"
 )
 
 // connect finds the API server, if any part needs it. Nothing is asked of it yet.
@@ -49,16 +48,10 @@ func openStore(s config.Settings, cfg *rest.Config, log *slog.Logger) (ledger.St
 	return ledger.NewMemory(), nil
 }
 
-func newElector(s config.Settings, identity string, cfg *rest.Config, probe *invoker.Probe, changed <-chan struct{}, t *telemetry.Telemetry, log *slog.Logger) (election.Elector, error) {
-	opts := election.Options{
-		Identity: identity, Eligible: eligible(probe), Changed: changed, Logger: log, Observer: renewals{t},
-	}
+// newElector returns the elector. client, which only it uses, is nil without Kubernetes.
+func newElector(s config.Settings, opts election.Options, client *kube.Client) (election.Elector, error) {
 	if s.Election == config.ElectionStandalone {
 		return election.NewStandalone(opts)
-	}
-	client, err := kube.New(cfg, "lease")
-	if err != nil {
-		return nil, err
 	}
 	return election.NewKubernetes(election.KubernetesOptions{
 		Options: opts, Client: client, Namespace: s.Namespace, Name: s.LeaseName, App: s.App,
@@ -66,14 +59,29 @@ func newElector(s config.Settings, identity string, cfg *rest.Config, probe *inv
 	})
 }
 
+// leaseClient has connections of its own, so that nothing delays a renewal; nil without an
+// election on Kubernetes.
+func leaseClient(s config.Settings, cfg *rest.Config) (*kube.Client, error) {
+	if s.Election != config.ElectionKubernetes {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	return kube.New(cfg, "lease")
+}
+
 // renewals turns the election's events into metrics.
-type renewals struct{ telemetry *telemetry.Telemetry }
+type renewals struct {
+	telemetry *telemetry.Telemetry
+	clock     *serverClock
+}
 
 // Observe implements [election.Observer].
 func (r renewals) Observe(e election.Event) {
 	switch e := e.(type) {
 	case election.Renewed:
 		r.telemetry.LeaseRenewed(e.Took, e.Err)
+		if ahead, _, ok := r.clock.ahead(); ok {
+			r.telemetry.ClockSkew(ahead)
+		}
 	case election.TermEnded:
 		if e.Lost {
 			r.telemetry.LeadershipLost()

@@ -28,15 +28,13 @@ func newProbe(s config.Settings, target *currentTarget, log *slog.Logger) (*invo
 	})
 }
 
-// eligible says whether this sidecar may lead: only while it can reach its app, since a leader
-// that cannot deliver is worth less than none.
-func eligible(probe *invoker.Probe) func() error {
-	return func() error {
-		if probe.Reachable() {
-			return nil
-		}
-		return fmt.Errorf("the app cannot be reached: %w", probe.Err())
+// reachable returns nil while the app can take callbacks. A sidecar leads only then, since a
+// leader that cannot deliver is worth less than none.
+func reachable(probe *invoker.Probe) error {
+	if probe.Reachable() {
+		return nil
 	}
+	return fmt.Errorf("the app cannot be reached: %w", probe.Err())
 }
 
 // changes turns the probe's closed channels into the electors' that receive. It sends once at

@@ -22,18 +22,23 @@ var errTooLarge = errors.New("the API server's answer is larger than 4 MiB")
 // clock watches every answer that passes for what it says about the server's time.
 type clock struct {
 	mu          sync.Mutex
-	offset      time.Duration
+	server      time.Time // the server's time at the moment measured
+	measured    time.Time // zero: no answer could tell yet
 	uncertainty time.Duration
-	ok          bool
 }
 
-// ClockOffset says how far the API server's clock was ahead of this machine's wall clock at the last
-// answer that could tell: the true offset lies within uncertainty of it. The server's date has whole
-// seconds, so that uncertainty is at least half a second. ok is false until there was such an answer.
+// ClockOffset says how far the API server's clock is ahead of this machine's wall clock: by the last
+// answer that could tell and the monotonic clock since, so that a wall clock that was stepped shows at
+// once. The true offset lies within uncertainty of it; the server's date has whole seconds, so that
+// is at least half a second. ok is false until there was such an answer.
 func (c *Client) ClockOffset() (offset, uncertainty time.Duration, ok bool) {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()
-	return c.clock.offset, c.clock.uncertainty, c.clock.ok
+	if c.clock.measured.IsZero() {
+		return 0, 0, false
+	}
+	now := time.Now()
+	return c.clock.server.Add(now.Sub(c.clock.measured)).Sub(now.Round(0)), c.clock.uncertainty, true
 }
 
 // observe learns from an answer whose request was sent at one moment and which came at another.
@@ -49,9 +54,9 @@ func (c *clock) observe(date string, sent, received time.Time) {
 	// The server's time lay in [at, at+1s) at some moment between sent and received.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offset = at.Add(time.Second / 2).Sub(sent.Add(took / 2).Round(0))
+	c.server = at.Add(time.Second / 2)
+	c.measured = sent.Add(took / 2)
 	c.uncertainty = time.Second/2 + took/2
-	c.ok = true
 }
 
 func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
