@@ -409,11 +409,11 @@ func (t *Timeline) Jitter(occurrenceID string) time.Duration {
 }
 
 // toMicros returns the whole microseconds of an instant; ok is false beyond the years that
-// have instants. Earlier instants count as the first.
+// have instants. Earlier ones count as right before the first.
 func toMicros(t time.Time) (us int64, ok bool) {
 	switch y := t.Year(); {
 	case y < 1:
-		return minInstant * micros, true
+		return minInstant*micros - 1, true
 	case y > MaxYear+1:
 		return 0, false
 	}

@@ -94,6 +94,7 @@ func (r *recurrence) search(from, to int64, most int) []int64 {
 	shift = max(shift, 0)
 	option := r.option
 	option.Dtstart = time.Unix(start+shift, 0).UTC()
+	option.Until = time.Unix(to+shift, 0).UTC() // without it the library stops after 292 years
 	rule, err := rrule.NewRRule(option)
 	if err != nil {
 		return nil // parseRecurrence has made the same rule
