@@ -149,8 +149,7 @@ func (d *decoder) words(o *object, key string, most int, alone func(string) sche
 func (d *decoder) checkCalendar(spec schedule.CalendarSpec, at place) {
 	const name = "part"
 	for _, err := range unjoin(schedule.CheckCalendars(map[string]schedule.CalendarSpec{name: spec})) {
-		var bad *schedule.CalendarError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*schedule.CalendarError](err); ok {
 			err = bad.Err
 		}
 		d.fail(at, "%w", err)

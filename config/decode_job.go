@@ -31,7 +31,7 @@ func (d *decoder) job(n *node, at place, def defaults) Job {
 	}
 	o := d.object(n, at)
 	job := def.job
-	job.Name, _ = o.name()
+	job.Name = o.name()
 	job.Description, _, _ = o.text("description", longestDescription)
 	job.Path = d.path(o)
 	d.policies(o, &job)
@@ -325,7 +325,7 @@ func (d *decoder) triggers(o *object, job *Job, def defaults) {
 		at := listAt.item(i, item)
 		to := d.object(item, at)
 		t := Trigger{Priority: def.priority}
-		t.Name, _ = to.name()
+		t.Name = to.name()
 		t.Description, _, _ = to.text("description", longestDescription)
 		t.Data = d.data(to)
 		if v, ok := to.integer("priority", -lowestPriority, lowestPriority); ok {

@@ -129,24 +129,24 @@ func (p place) named(n *node) place {
 	return p
 }
 
-// name reads the name of a job, a trigger or a calendar.
-func (o *object) name() (string, bool) {
+// name reads the name of a job or a trigger, empty where it has none that is valid.
+func (o *object) name() string {
 	if !o.has("name") {
 		o.take("name")
 		if o.valid {
 			o.d.fail(o.at, "name is missing")
 		}
-		return "", false
+		return ""
 	}
 	name, at, ok := o.text("name", longestURL)
 	if !ok {
-		return "", false
+		return ""
 	}
 	if err := checkName(name); err != nil {
 		o.d.fail(at, "%w", err)
-		return "", false
+		return ""
 	}
-	return name, true
+	return name
 }
 
 func checkName(name string) error {

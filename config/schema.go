@@ -193,12 +193,12 @@ func (headersSpec) JSONSchema() *jsonschema.Schema {
 	}
 }
 
-type dataSpec struct{}
+type dataSpec string
 
 // JSONSchema is that of any mapping.
 func (dataSpec) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "object"} }
 
-type durationSpec struct{}
+type durationSpec string
 
 // JSONSchema is that of a duration as Go writes it.
 func (durationSpec) JSONSchema() *jsonschema.Schema {
@@ -209,7 +209,7 @@ func (durationSpec) JSONSchema() *jsonschema.Schema {
 	}
 }
 
-type scheduleSpec struct{}
+type scheduleSpec string
 
 // JSONSchema is that of the text form or the mapping.
 func (scheduleSpec) JSONSchema() *jsonschema.Schema {
@@ -218,7 +218,7 @@ func (scheduleSpec) JSONSchema() *jsonschema.Schema {
 	}, scheduleMapping{})
 }
 
-type misfireSpec struct{}
+type misfireSpec string
 
 // JSONSchema is that of a policy or the mapping.
 func (misfireSpec) JSONSchema() *jsonschema.Schema {

@@ -16,12 +16,11 @@ import (
 
 // The bounds of settings.
 const (
-	longestName   = 200 // leaves room for the suffixes of derived object names within 253
-	longestPath   = 4096
-	mostHosts     = 100
-	mostSlots     = 10_000
-	shortestLease = time.Second
-	longestLease  = 10 * time.Minute
+	longestName  = 200 // leaves room for the suffixes of derived object names within 253
+	longestPath  = 4096
+	mostHosts    = 100
+	mostSlots    = 10_000
+	longestLease = 10 * time.Minute
 )
 
 var (
@@ -67,9 +66,9 @@ func (s *Settings) check() []*SettingError {
 	if !nodeID.MatchString(s.NodeID) || len(s.NodeID) > longestName {
 		c.fail("NODE_ID", s.NodeID, "want at most %d letters, digits, dashes, underscores and dots", longestName)
 	}
-	c.duration("NODE_TIMEOUT", s.NodeTimeout, time.Second, time.Hour)
+	c.duration("NODE_TIMEOUT", s.NodeTimeout, time.Hour)
 	c.integer("MAX_CONCURRENT_RUNS", s.MaxConcurrentRuns, 1, mostSlots)
-	c.duration("MISFIRE_GRACE", s.MisfireGrace, shortestGrace, longestGrace)
+	c.duration("MISFIRE_GRACE", s.MisfireGrace, longestGrace)
 	c.integer("HISTORY_LIMIT", s.HistoryLimit, 1, longestHistory)
 
 	c.hosts(s.AllowedHosts)
@@ -83,8 +82,8 @@ func (s *Settings) check() []*SettingError {
 			c.fail("APP_HEALTH_URL", redactQuery(s.AppHealthURL), "%w", err)
 		}
 	}
-	c.duration("SHUTDOWN_GRACE", s.ShutdownGrace, time.Second, time.Hour)
-	c.duration("MAX_CLOCK_SKEW", s.MaxClockSkew, time.Second, time.Hour)
+	c.duration("SHUTDOWN_GRACE", s.ShutdownGrace, time.Hour)
+	c.duration("MAX_CLOCK_SKEW", s.MaxClockSkew, time.Hour)
 	if s.LogFormat != "" {
 		c.oneOf("LOG_FORMAT", s.LogFormat, "json", "text")
 	}
@@ -126,7 +125,7 @@ func (c *settingsCheck) ledger(s *Settings) {
 }
 
 func (c *settingsCheck) lease(s *Settings) {
-	if !c.duration("LEASE_DURATION", s.LeaseDuration, shortestLease, longestLease) {
+	if !c.duration("LEASE_DURATION", s.LeaseDuration, longestLease) {
 		return
 	}
 	if s.LeaseDuration%time.Second != 0 {
@@ -138,9 +137,10 @@ func (c *settingsCheck) lease(s *Settings) {
 	}
 }
 
-func (c *settingsCheck) duration(variable string, value, least, most time.Duration) bool {
-	if value < least || value > most {
-		c.fail(variable, value.String(), "want %s to %s", shortDuration(least), shortDuration(most))
+// duration wants 1s to most.
+func (c *settingsCheck) duration(variable string, value, most time.Duration) bool {
+	if value < time.Second || value > most {
+		c.fail(variable, value.String(), "want 1s to %s", shortDuration(most))
 		return false
 	}
 	return true

@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -90,9 +91,7 @@ func BindFlags(set *pflag.FlagSet) *Flags {
 // Load is [LoadSettings] with the flags that were given laid over environ.
 func (f *Flags) Load(environ map[string]string) (Settings, error) {
 	merged := make(map[string]string, len(environ))
-	for name, value := range environ {
-		merged[name] = value
-	}
+	maps.Copy(merged, environ)
 	given := make(map[string]string) // variable to flag
 	for _, doc := range Usage() {
 		if flag := f.set.Lookup(doc.Flag); flag != nil && flag.Changed {
@@ -111,7 +110,7 @@ func (f *Flags) Load(environ map[string]string) (Settings, error) {
 
 // unjoin returns the parts of a joined error.
 func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // asks for exactly this one
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	if err == nil {

@@ -107,7 +107,11 @@ func (f *File) Run(ctx context.Context, publish func(Update)) error {
 			}
 			quiet.Reset(min(quietTime, longestWait-now.Sub(since)))
 			continue
-		case <-watch.errors(): // events were lost
+		case _, ok := <-watch.errors(): // events were lost
+			if !ok {
+				watch.close()
+				continue
+			}
 			quiet.Reset(quietTime)
 			continue
 		case <-quiet.C:
@@ -233,7 +237,7 @@ func readFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	file, err := os.Open(path) //nolint:gosec // the path is the operator's setting
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
