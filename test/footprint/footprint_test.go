@@ -42,8 +42,8 @@ const (
 // binary is what make build makes.
 var binary = filepath.Join("..", "..", "bin", "sidecar")
 
-// jobs has the shape of a small application's: none of them is due while it is measured, unless
-// that is midnight.
+// jobs are those of a small application. None is due while it is measured, unless that is around
+// midnight. The replicas take the example's, from a ConfigMap.
 var jobs = func() string {
 	var b strings.Builder
 	b.WriteString("jobs:\n")
@@ -108,7 +108,7 @@ func TestFootprint(t *testing.T) {
 }
 
 func settings(a *app.App) []string {
-	return append(os.Environ(), "LEASECRON_TARGET="+a.URL(), "LEASECRON_LOG_LEVEL=warn", "LEASECRON_APP=shop")
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, "LEASECRON_TARGET="+a.URL(), "LEASECRON_LOG_LEVEL=error", "LEASECRON_APP=shop")
 }
 
 func jobsFile(t *testing.T) string {
@@ -131,7 +131,7 @@ func clusterSettings(t *testing.T) []string {
 	}
 	cp.Create(t, ns, objects)
 	return []string{
-		"LEASECRON_ELECTION=kubernetes", "LEASECRON_NAMESPACE=" + ns, "LEASECRON_JOBS_FILE=" + jobsFile(t),
+		"LEASECRON_ELECTION=kubernetes", "LEASECRON_NAMESPACE=" + ns,
 		"KUBECONFIG=" + controlplane.WriteKubeconfig(t, cp.TokenFor(t, ns, "shop"), ns),
 	}
 }
