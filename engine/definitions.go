@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -22,6 +24,9 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 	want := e.desired
 	e.mu.Unlock()
 	named := e.view.Load().ledger.CatalogRevision
+	if err := e.rereadCatalog(ctx, t); err != nil {
+		return err
+	}
 	if want.sequence == t.sequence && t.catalog.Revision == named {
 		return nil
 	}
@@ -62,6 +67,22 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		e.log.Info("job definitions changed", slog.Any("jobs", changed), slog.Int64("revision", catalog.Revision))
 	}
 	if catalog.Revision != t.definitions.Revision {
+		e.define(t, catalog, e.view.Load().ledger)
+	}
+	return nil
+}
+
+// rereadCatalog reads the catalog anew when another replica has changed it, as a pause does.
+func (e *Engine) rereadCatalog(ctx context.Context, t *term) error {
+	if !e.catalogWatch.stale.Swap(false) {
+		return nil
+	}
+	catalog, err := e.o.Catalog.Read(ctx)
+	if err != nil {
+		e.catalogWatch.stale.Store(true)
+		return fmt.Errorf("read catalog: %w", err)
+	}
+	if catalog.Revision != t.catalog.Revision {
 		e.define(t, catalog, e.view.Load().ledger)
 	}
 	return nil
@@ -137,7 +158,7 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bo
 		newest := record.Newest()
 		switch {
 		case newest.Removed() && effective.Sub(newest.EffectiveAt) > state.KeepRemoved:
-			delete(c.Jobs, name)
+			forget(c, name)
 		case !newest.Removed():
 			record.Add(state.Version{
 				Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective, Source: state.SourceConfig,
@@ -146,6 +167,14 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bo
 		}
 	}
 	return changed, nil
+}
+
+// forget drops all that is remembered of a job that left long ago.
+func forget(c *state.Catalog, job string) {
+	delete(c.Jobs, job)
+	ofJob := func(name string) bool { return name == job || strings.HasPrefix(name, job+"/") }
+	maps.DeleteFunc(c.Pauses, func(name string, _ state.Pause) bool { return ofJob(name) })
+	maps.DeleteFunc(c.Skips, func(name string, _ time.Time) bool { return ofJob(name) })
 }
 
 // bases says what each trigger counts its intervals from: from where it did, unless interval or

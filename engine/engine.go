@@ -125,7 +125,8 @@ type Engine struct {
 	view     atomic.Pointer[view]
 	lastTurn atomic.Int64 // Unix nanoseconds
 
-	watch *ledgerWatch
+	watch        *documentWatch // of the ledger
+	catalogWatch *documentWatch
 
 	// Of the loop's goroutine alone:
 	backoff  backoff
@@ -158,7 +159,8 @@ func New(o Options) (*Engine, error) {
 		o: o, log: o.Logger.With(slog.String(logkey.Component, "engine")),
 		wake: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
 	}
-	e.watch = &ledgerWatch{engine: e}
+	e.watch = &documentWatch{engine: e, name: "ledger", watch: o.Ledger.Watch}
+	e.catalogWatch = &documentWatch{engine: e, name: "catalog", watch: o.Catalog.Watch}
 	e.view.Store(&view{ledger: &state.Ledger{}, definitions: plan.Compile(&state.Catalog{})})
 	e.lastTurn.Store(time.Now().UnixNano())
 	return e, nil
@@ -170,8 +172,10 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	attempts := &attempts{engine: e}
 	defer attempts.wait()
-	e.watch.begin(ctx)
-	defer e.watch.stop()
+	for _, w := range []*documentWatch{e.watch, e.catalogWatch} {
+		w.begin(ctx)
+		defer w.stop()
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -188,6 +192,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		next := e.turn(ctx, attempts)
 		e.watch.want(e.leading())
+		e.catalogWatch.want(e.leading())
 		e.lastTurn.Store(time.Now().UnixNano())
 		timer.Reset(sleep(next, e.wall()))
 	}

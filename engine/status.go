@@ -2,6 +2,8 @@ package engine
 
 import (
 	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // Status returns what this node knows now. The jobs are the leader's to tell.
@@ -33,11 +35,12 @@ func (v *view) job(name string, now time.Time) JobStatus {
 	j := v.definitions.Jobs[name]
 	current, _ := j.Current()
 	s := JobStatus{
-		Job: current.Config, Paused: current.Config.Paused, FirstSeen: j.FirstSeen,
+		Job: current.Config, FirstSeen: j.FirstSeen,
 		InFlight: v.ledger.Unfinished(name), LastSuccess: v.lastSuccess[name],
 	}
+	s.Paused, _ = v.definitions.Paused(run.Key{Job: name}, now)
 	if j.Err != nil {
-		s.Error = j.Err.Error()
+		s.Error, s.Paused = j.Err.Error(), current.Config.Paused
 	}
 	for _, track := range v.definitions.TracksOf(name) {
 		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,10 +10,12 @@ import (
 	"github.com/leasecron/leasecron/internal/logkey"
 )
 
-// ledgerWatch tells the loop that other nodes have changed the ledger. It runs only while that
+// documentWatch tells the loop that other nodes have changed a document. It runs only while that
 // matters to this node.
-type ledgerWatch struct {
+type documentWatch struct {
 	engine *Engine
+	name   string
+	watch  func(ctx context.Context, changed func()) error
 	parent context.Context //nolint:containedctx // what each watch is derived from
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -20,10 +23,10 @@ type ledgerWatch struct {
 }
 
 // begin binds the watch to the loop's life.
-func (w *ledgerWatch) begin(ctx context.Context) { w.parent = ctx }
+func (w *documentWatch) begin(ctx context.Context) { w.parent = ctx }
 
 // want starts or stops the watch. Only the loop's goroutine calls it.
-func (w *ledgerWatch) want(on bool) {
+func (w *documentWatch) want(on bool) {
 	if on == (w.cancel != nil) || w.engine.o.Exclusive {
 		return
 	}
@@ -35,14 +38,14 @@ func (w *ledgerWatch) want(on bool) {
 	w.cancel = cancel
 	w.group.Go(func() {
 		for ctx.Err() == nil {
-			err := w.engine.o.Ledger.Watch(ctx, func() {
+			err := w.watch(ctx, func() {
 				w.changed()
 			})
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
-				w.engine.log.Warn("watching the ledger failed, trying again", logkey.Err(err))
+				w.engine.log.Warn("watching a document failed, trying again", slog.String("document", w.name), logkey.Err(err))
 			}
 			select {
 			case <-ctx.Done():
@@ -52,13 +55,13 @@ func (w *ledgerWatch) want(on bool) {
 	})
 }
 
-// changed makes the loop read the ledger anew: this process changed it outside the loop.
-func (w *ledgerWatch) changed() {
+// changed makes the loop read the document anew: this process changed it outside the loop.
+func (w *documentWatch) changed() {
 	w.stale.Store(true)
 	w.engine.poke()
 }
 
-func (w *ledgerWatch) stop() {
+func (w *documentWatch) stop() {
 	if w.cancel != nil {
 		w.cancel()
 		w.cancel = nil

@@ -19,6 +19,9 @@ type Definitions struct {
 	Revision int64
 	Jobs     map[string]*Job
 	Tracks   map[run.Key]*Track
+
+	pauses map[string]state.Pause
+	skips  map[string]time.Time
 }
 
 // Job is one job with the versions that may still decide or finish something.
@@ -82,7 +85,7 @@ func (d *Definitions) Names() []string {
 // Compile makes a catalog computable. A version that cannot be compiled marks its job with an
 // error and never stops the others.
 func Compile(c *state.Catalog) *Definitions {
-	d := &Definitions{Revision: c.Revision, Jobs: make(map[string]*Job, len(c.Jobs)), Tracks: make(map[run.Key]*Track)}
+	d := &Definitions{Revision: c.Revision, Jobs: make(map[string]*Job, len(c.Jobs)), Tracks: make(map[run.Key]*Track), pauses: c.Pauses, skips: c.Skips}
 	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
 		record := c.Jobs[name]
 		if record == nil {

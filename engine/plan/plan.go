@@ -138,8 +138,12 @@ func (p *planner) decide(key run.Key) {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
-	if p.in.Definitions.paused(key.Job) {
+	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
+		p.res.Next = earlier(p.res.Next, until)
 		return time.Time{}, true
+	}
+	if waived := p.in.Definitions.waived(key); at.Before(waived) {
+		return p.skip(key, s, at, s.cut(waived), run.ReasonResumeSkip, remembered), false
 	}
 	// Everything due by now may be passed over or coalesced; what is only due by the horizon
 	// is decided instant by instant.
@@ -266,19 +270,6 @@ func (d *Definitions) left(job string, now time.Time) bool {
 	}
 	v, ok := j.Current()
 	return !ok && !now.Before(v.From)
-}
-
-// paused reports whether the job stands still by its definition.
-func (d *Definitions) paused(job string) bool {
-	j := d.Jobs[job]
-	if j == nil {
-		return false
-	}
-	if j.Err != nil {
-		return true // it cannot be computed: its instants stay undecided until it can be again
-	}
-	v, ok := j.Current()
-	return ok && v.Config.Paused
 }
 
 // Clone returns a copy of the ledger that shares nothing that planning changes.

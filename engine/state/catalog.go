@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // MaxVersions is how many versions of a job the catalog keeps.
@@ -19,7 +21,32 @@ type Catalog struct {
 	// Term mirrors the ledger's, so that a ledger that was lost does not start again from 1.
 	Term int64           `json:"term,omitempty"`
 	Jobs map[string]*Job `json:"jobs,omitempty"`
+	// Pauses are those that were asked for, beside what the definitions say; Skips says up to when
+	// a resume has waived the instants of a pause. Both by what they concern: see [PauseKey].
+	Pauses map[string]Pause     `json:"pauses,omitempty"`
+	Skips  map[string]time.Time `json:"skips,omitempty"`
 }
+
+// PauseAll is the key of a pause of the whole app.
+const PauseAll = "*"
+
+// PauseKey names what a pause concerns: the whole app, a job, or one trigger of it.
+func PauseKey(key run.Key) string {
+	if key.Job == "" {
+		return PauseAll
+	}
+	return key.String()
+}
+
+// Pause keeps triggers from firing until it is taken back or its end comes.
+type Pause struct {
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+	Until  time.Time `json:"until,omitzero"` // zero: until somebody resumes
+}
+
+// Active reports whether the pause holds at a time.
+func (p Pause) Active(at time.Time) bool { return p.Until.IsZero() || at.Before(p.Until) }
 
 // Job is the catalog's record of one job.
 type Job struct {

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+// pauseWait bounds how long Pause and Resume wait for the leader to act by them.
+const pauseWait = 10 * time.Second
+
+// ErrNoLeader says that a change is stored and nobody has acted by it yet, because nobody leads.
+var ErrNoLeader = errors.New("stored, but no leader has taken note of it yet")
+
+// Pause keeps a trigger, a job (key.Trigger empty) or everything (key zero) from firing until it
+// is resumed or until, if that is not zero, has come. Instants meanwhile stay undecided and are not
+// missed; manual runs still work. Pausing what is paused replaces reason and end.
+//
+// Any replica may be asked. It returns once the leader acts by it, with the runs that were decided
+// already and will still run, or [ErrNoLeader] when that did not happen within 10 s.
+func (e *Engine) Pause(ctx context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error) {
+	return e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
+		if c.Pauses == nil {
+			c.Pauses = make(map[string]state.Pause)
+		}
+		c.Pauses[name] = state.Pause{Reason: reason, At: now, Until: until}
+	})
+}
+
+// Resume takes a pause back. The misfire policy decides the instants of the pause; with skip they
+// are passed over instead, reason resume-skip. Resuming what is not paused changes nothing.
+func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
+	_, err := e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
+		delete(c.Pauses, name)
+		if skip {
+			if c.Skips == nil {
+				c.Skips = make(map[string]time.Time)
+			}
+			c.Skips[name] = now
+		}
+	})
+	return err
+}
+
+// changePauses writes to the catalog and waits for the ledger swap that names the new revision.
+func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *state.Catalog, name string, now time.Time)) ([]run.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, pauseWait)
+	defer cancel()
+	catalog, err := e.o.Catalog.Swap(ctx, func(c *state.Catalog) error {
+		if err := known(c, key); err != nil {
+			return err
+		}
+		change(c, state.PauseKey(key), e.wall())
+		c.Revision++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.catalogWatch.changed()
+	for {
+		ledger, err := e.o.Ledger.Read(ctx)
+		if err == nil && ledger.CatalogRevision >= catalog.Revision {
+			return concerned(ledger, key), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ErrNoLeader
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// known reports an error where the catalog has no such job or trigger.
+func known(c *state.Catalog, key run.Key) error {
+	if key.Job == "" {
+		return nil
+	}
+	j := c.Jobs[key.Job]
+	if j == nil || j.Newest().Removed() {
+		return fmt.Errorf("%w: %q", ErrJobNotFound, key.Job)
+	}
+	if key.Trigger != "" && !hasTrigger(j.Newest(), key.Trigger) {
+		return run.Errorf(run.CodeTriggerNotFound, "job %q has no trigger %q", key.Job, key.Trigger)
+	}
+	return nil
+}
+
+// concerned lists the open runs of what was paused.
+func concerned(l *state.Ledger, key run.Key) []run.Run {
+	var out []run.Run
+	for _, r := range l.Runs {
+		if (key.Job == "" || r.Key.Job == key.Job) && (key.Trigger == "" || r.Key.Trigger == key.Trigger) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// hasTrigger reports whether a version defines a trigger.
+func hasTrigger(v state.Version, name string) bool {
+	var job config.Job
+	if err := json.Unmarshal(v.Definition, &job); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(job.Triggers, func(t config.Trigger) bool { return t.Name == name })
+}
