@@ -102,3 +102,17 @@ func BenchmarkCount(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCompile binds a schedule, as is done for each trigger of a document.
+func BenchmarkCompile(b *testing.B) {
+	s, err := schedule.Parse("0 9 * * MON-FRI tz=America/New_York")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Compile(schedule.Env{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

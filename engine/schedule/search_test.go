@@ -18,7 +18,6 @@ func TestSearchAgreesWithReference(t *testing.T) {
 		expr := generatedCron().Filter(func(expr string) bool {
 			return newReference(expr).second[0] // the walk is by minutes
 		}).Draw(t, "expr")
-		// With seconds, the walk would have to be by seconds.
 		text := fmt.Sprintf("cron %s tz=%s", expr, rapid.SampledFrom(changeZones).Draw(t, "zone"))
 		s, err := schedule.Parse(text)
 		if err != nil {
@@ -35,7 +34,7 @@ func TestSearchAgreesWithReference(t *testing.T) {
 		from := time.Unix(rapid.Int64Range(189302400, 3345062400).Draw(t, "from")/60*60, 0).UTC() // 1976 to 2076
 		to := from.Add(72 * time.Hour)
 		if _, offset := from.In(zone).Zone(); offset%60 != 0 {
-			t.Skip("the zone's clock is not on the minute")
+			t.Fatalf("%s is not on the minute, which the walk needs", s.TimeZone)
 		}
 		want := newReference(expr).instants(walk(zone, from, to, time.Minute), "auto", "skip")
 		at := from.Add(-time.Second)
@@ -116,4 +115,42 @@ func TestWalksAgree(t *testing.T) {
 			at = prev
 		}
 	})
+}
+
+// Next and Count are asked for every trigger at every turn of the engine's loop.
+func TestSearchDoesNotAllocate(t *testing.T) {
+	from := time.Date(2026, 10, 20, 0, 0, 0, 0, time.UTC)
+	for _, text := range []string{
+		"*/5 * * * * tz=America/New_York", "0 0 29 2 * tz=America/New_York gap=next", "0 0 22 L * ?", "rate 90s",
+		"* * * * * * tz=Europe/Berlin calendar=closed",
+	} {
+		line := compile(t, text, schedule.Env{Calendars: map[string]schedule.CalendarSpec{
+			"closed": {Any: []string{"night", "weekend"}}, "night": {From: "22:00", To: "06:00"}, "weekend": {Weekdays: []string{}},
+		}})
+		n := testing.AllocsPerRun(100, func() {
+			next, _ := line.Next(from)
+			prev, _ := line.Prev(next)
+			line.Count(prev, from.AddDate(0, 0, 30))
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want none", text, n)
+		}
+	}
+}
+
+// What a per-second trigger missed in 30 days is counted within half a millisecond.
+func TestCountIsQuick(t *testing.T) {
+	line := compile(t, "* * * * * * tz=America/New_York", schedule.Env{})
+	from := time.Date(2026, 10, 20, 0, 0, 0, 0, time.UTC)
+	best := time.Hour // of some tries: the machine may be busy
+	for range 10 {
+		start := time.Now()
+		if n := line.Count(from, from.AddDate(0, 0, 30)); n != 30*86400 {
+			t.Fatalf("Count = %d, want %d", n, 30*86400)
+		}
+		best = min(best, time.Since(start))
+	}
+	if best > 500*time.Microsecond {
+		t.Errorf("counting took %v, want at most 0.5ms", best)
+	}
 }
