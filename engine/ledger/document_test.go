@@ -319,36 +319,65 @@ func TestSwapGivesUpUnderBusyOthers(t *testing.T) {
 	})
 }
 
-// Once others have written, a lost write can land no more, and a second thought costs nothing.
-func TestLostWriteIsSettledByOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := ledger.NewSharedMemory()
-		store := ledgertest.NewFaults(memory)
-		store.Script(ledgertest.Late)
-		others := newTally(memory)
-		doc := newTally(overwritten{store, func() {
-			if _, _, err := others.Swap(t.Context(), increment); err != nil {
-				t.Error(err)
-			}
-		}})
-		got, _, err := doc.Swap(t.Context(), func(v *tally) error {
-			if v.Count > 0 {
-				return ledger.ErrNoChange
-			}
-			v.Count = 100
-			return nil
+// Once others have written, a lost write can land no more, and whether it did shows. What a change
+// says then is the whole truth, unless an earlier result of it is stored or may be.
+func TestLostWritesUnderLaterWrites(t *testing.T) {
+	refusal := errors.New("no more")
+	tests := map[string]struct {
+		fault   ledgertest.Fault
+		others  int // writes
+		second  error
+		want    *tally
+		err     error // of the swap
+		unknown bool  // whether it leaves anything open
+	}{
+		"it surely was not stored, and nothing is to be done": {
+			fault: ledgertest.Late, others: 1, second: ledger.ErrNoChange, want: &tally{Count: 1},
+		},
+		"it surely was not stored, and is refused now": {
+			fault: ledgertest.Late, others: 7, second: refusal, err: refusal,
+		},
+		"it may have been stored, so long ago that it cannot be told": {
+			fault: ledgertest.DropAnswer, others: 20, second: refusal, err: refusal, unknown: true,
+		},
+		"it was stored and is found": {
+			fault: ledgertest.DropAnswer, others: 7, want: &tally{Count: 107},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := ledger.NewSharedMemory()
+				store := ledgertest.NewFaults(memory)
+				store.Script(tt.fault)
+				others := newTally(memory)
+				doc := newTally(overwritten{store, func() {
+					for range tt.others {
+						if _, _, err := others.Swap(t.Context(), increment); err != nil {
+							t.Error(err)
+						}
+					}
+				}})
+				got, _, err := doc.Swap(t.Context(), func(v *tally) error {
+					if v.Count > 0 {
+						return tt.second
+					}
+					v.Count = 100
+					return nil
+				})
+				store.Land()
+				if !errors.Is(err, tt.err) || errors.Is(err, ledger.ErrUnknown) != tt.unknown {
+					t.Errorf("Swap() error = %v, want %v, leaving anything open: %v", err, tt.err, tt.unknown)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("Swap() (-want +got):\n%s", diff)
+				}
+				if _, replaces := store.Asked(); replaces != 1 {
+					t.Errorf("%d writes were sent, want 1", replaces)
+				}
+			})
 		})
-		store.Land()
-		if diff := cmp.Diff(&tally{Count: 1}, got); diff != "" || err != nil {
-			t.Errorf("Swap() = %v (-want +got):\n%s", err, diff)
-		}
-		if got := countOf(t, memory); got != 1 {
-			t.Errorf("count = %d, want what the others stored", got)
-		}
-		if _, replaces := store.Asked(); replaces != 1 {
-			t.Errorf("%d writes were sent, want 1", replaces)
-		}
-	})
+	}
 }
 
 // overwritten lets others write right after each write.

@@ -45,6 +45,15 @@ func (e envelope) has(id string) bool {
 	return id != "" && (e.WriteID == id || slices.Contains(e.Earlier, id))
 }
 
+// follows reports whether the document surely came from what it was at earlier by the writes that it
+// still names, and no others.
+func (e envelope) follows(earlier envelope) bool {
+	if earlier.WriteID == "" { // never written then: all writes there ever were are named
+		return len(e.Earlier) < keptWrites
+	}
+	return e.has(earlier.WriteID)
+}
+
 // newWriteID returns an identifier that nobody else will choose: 80 random bits.
 func newWriteID() string { return rand.Text()[:16] }
 

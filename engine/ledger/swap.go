@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,7 +20,8 @@ import (
 // have written more than a few times since; what must not happen twice carries an ID by which
 // change knows it again. What change returns when it does not want to write ends the swap:
 // [ErrNoChange] with the stored value and no error, any other error as it is, with no value.
-// Both are believed only of a freshly read value.
+// Both are believed only of a freshly read value; where the result of an earlier call may be stored
+// all the same, the error is [ErrUnknown] too.
 //
 // A nil error means that the change is stored. [ErrUnknown] means that it may be, now or later;
 // then ctx ended, or too many attempts did, before the Store gave a clear answer. After any other
@@ -42,11 +44,14 @@ type swap[T any] struct {
 
 	base *stored // nil: has to be read
 	read bool    // base was read by this swap, not remembered
-	// open are the writes from version from that got no answer. They may still land while that
-	// version stands, whatever reads say: only another write from it, won or lost, settles them.
+	// open are the writes that got no answer, all sent from the version of from. They may land as long
+	// as it stands, whatever reads say: only another write from it, won or lost, settles them.
 	open []write[T]
-	from Version
-	last write[T] // the result of the last call of change
+	from *stored
+	// doubt: the result of a call of change other than the last is stored, or may be, buried so
+	// deep that it cannot be told.
+	doubt bool
+	last  write[T] // the result of the last call of change
 	// unanswered: the last write got no answer and has not been looked for yet.
 	unanswered bool
 
@@ -112,10 +117,16 @@ func (s *swap[T]) reread(ctx context.Context) (landed bool, err error) {
 		return false, err
 	}
 	s.base, s.read = base, true
-	if len(s.open) > 0 && base.version != s.from {
-		s.open = nil // what has not landed by now never will
+	landed = base.envelope.has(s.last.id)
+	if len(s.open) == 0 || base.version == s.from.version {
+		return landed, nil
 	}
-	return base.envelope.has(s.last.id), nil
+	if !landed { // else it was the one of all from that version
+		s.doubt = s.doubt || !base.envelope.follows(s.from.envelope) ||
+			slices.ContainsFunc(s.open, func(w write[T]) bool { return base.envelope.has(w.id) })
+	}
+	s.open = nil // what has not landed by now never will
+	return landed, nil
 }
 
 // compute calls change on a copy of base and encodes what comes of it.
@@ -170,10 +181,10 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("swap %s: %w", s.name, err)
 	}
-	s.last, s.from = w, s.base.version
+	s.last, s.from = w, s.base
 	s.bytes, s.attempts = len(data), s.attempts+1
 	s.own.begin()
-	version, err := s.store.Replace(ctx, s.name, s.from, data)
+	version, err := s.store.Replace(ctx, s.name, s.from.version, data)
 	s.own.end(version, err)
 	if err == nil {
 		next.version, next.size = version, len(data)
@@ -211,7 +222,6 @@ func lasting(err error) bool {
 // landed ends a swap whose last result is stored.
 func (s *swap[T]) landed() (*T, Version, error) {
 	if s.last.stop != nil { // it settled what came before
-		s.open = nil
 		return s.stopped(s.last.stop)
 	}
 	if s.base.envelope.WriteID == s.last.id {
@@ -225,7 +235,7 @@ func (s *swap[T]) landed() (*T, Version, error) {
 // have altered its copy before it decided.
 func (s *swap[T]) stopped(reason error) (*T, Version, error) {
 	if !errors.Is(reason, ErrNoChange) {
-		return nil, "", reason
+		return nil, "", s.unsettled(reason)
 	}
 	value, err := s.decode(s.base)
 	return value, s.base.version, err
@@ -233,7 +243,7 @@ func (s *swap[T]) stopped(reason error) (*T, Version, error) {
 
 // unsettled makes of an error one that says what is left open.
 func (s *swap[T]) unsettled(err error) error {
-	if len(s.open) == 0 || errors.Is(err, ErrUnknown) {
+	if (len(s.open) == 0 && !s.doubt) || errors.Is(err, ErrUnknown) {
 		return err
 	}
 	return fmt.Errorf("swap %s: %w: %w", s.name, ErrUnknown, err)
