@@ -3,6 +3,8 @@ package election_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -309,5 +311,41 @@ func TestTheTermIsWrittenToTheLeaseAtOnce(t *testing.T) {
 	electiontest.Until(t, "the annotation", func() bool { return a.lease(t).Annotations[election.TermAnnotation] == "12" })
 	if took := time.Since(set); took > soon {
 		t.Errorf("the annotation came after %v, want it at once", took)
+	}
+}
+
+// R096
+func TestAfterAllKindsOfErrorsSomeoneLeadsAgain(t *testing.T) {
+	t.Parallel()
+	a := open(t)
+	p := faultproxy.Start(t, a.cfg)
+	var all []*electiontest.Candidate
+	for _, pod := range []string{"pod-a", "pod-b", "pod-c"} {
+		all = append(all, a.Start(t, elector(t, a.options(t, pod, p.Config()))))
+	}
+	faults := []faultproxy.Fault{
+		faultproxy.Status(500, 0), faultproxy.Status(429, time.Second), faultproxy.Status(403, 0), faultproxy.Status(410, 0),
+		faultproxy.Hang(), faultproxy.HangAnswer(), faultproxy.Reset(), faultproxy.DropAnswer(), faultproxy.Delay(300 * time.Millisecond),
+	}
+	verbs := []string{"get", "update", "list", "watch"}
+	random := rand.New(rand.NewPCG(1, 2)) // the same each time
+	wait := time.NewTimer(0)
+	for range 60 {
+		<-wait.C
+		fault := faults[random.IntN(len(faults))].Times(1 + random.IntN(3))
+		p.Inject(fault, faultproxy.Verb(verbs[random.IntN(len(verbs))]))
+		if random.IntN(10) == 0 {
+			p.Cut()
+			p.Heal() // all connections end, and what hangs too
+		}
+		wait.Reset(150 * time.Millisecond)
+	}
+	p.Heal()
+	healed := time.Now()
+	electiontest.Until(t, "one of them leads", func() bool {
+		return slices.ContainsFunc(all, func(c *electiontest.Candidate) bool { return c.Elector.Status().Leading })
+	})
+	if took := time.Since(healed); took > duration+interval {
+		t.Errorf("it took %v from the end of the errors to a leader, want at most %v", took, duration+interval)
 	}
 }
