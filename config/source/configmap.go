@@ -177,6 +177,9 @@ func (r configMapReader) resolve(name string) ([]byte, error) {
 	return data, nil
 }
 
+// replaced is false: an object is one version.
+func (configMapReader) replaced() bool { return false }
+
 func (r configMapReader) key(name string) ([]byte, bool) {
 	if text, ok := r.object.Data[name]; ok {
 		return []byte(text), true

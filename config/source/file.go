@@ -34,9 +34,10 @@ type FileOptions struct {
 // ..data, and an editor renames. So the directory is watched, events of any kind count only as a
 // hint, and content decides.
 type File struct {
-	opts FileOptions
-	log  *slog.Logger
-	load loader
+	opts  FileOptions
+	log   *slog.Logger
+	load  loader
+	first Update
 }
 
 var _ Source = (*File)(nil)
@@ -48,7 +49,8 @@ const (
 	longestWait = 600 * time.Millisecond
 )
 
-// NewFile returns a source that has not looked at its file yet.
+// NewFile reads the file and returns a source that will follow it. A file that is missing or invalid
+// is an error, so that a process can say so before it has started anything.
 func NewFile(opts FileOptions) (*File, error) {
 	if opts.Path == "" {
 		return nil, errors.New("the path of the jobs file is empty")
@@ -58,15 +60,20 @@ func NewFile(opts FileOptions) (*File, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &File{
+	f := &File{
 		opts: opts,
 		log:  log.With(slog.String(logkey.Component, "source")),
 		load: loader{origin: "file " + opts.Path, name: opts.Path, opts: opts.Parse},
-	}, nil
+	}
+	f.first, _ = f.load.load(&fileReader{path: opts.Path}, time.Now())
+	if f.first.Err != nil {
+		return nil, f.first.Err
+	}
+	return f, nil
 }
 
-// Run implements [Source]. A file that is missing or invalid when it begins is an error; later such
-// a version is published as refused.
+// Run implements [Source]. A file that has gone or become invalid before it begins is an error; later
+// such a version is published as refused.
 func (f *File) Run(ctx context.Context, publish func(Update)) error {
 	// Watch first, read second: a change in between is then seen.
 	watch, err := newDirWatch(f.opts.Path)
@@ -76,15 +83,18 @@ func (f *File) Run(ctx context.Context, publish func(Update)) error {
 	}
 	defer watch.close()
 
-	first, _ := f.load.load(&fileReader{path: f.opts.Path}, time.Now())
-	if first.Err != nil {
-		return first.Err
+	if changed, ok := f.load.load(&fileReader{path: f.opts.Path}, time.Now()); ok {
+		f.first = changed
+	}
+	if f.first.Err != nil {
+		return f.first.Err
 	}
 	if isMountPoint(f.opts.Path) {
 		f.log.LogAttrs(ctx, slog.LevelWarn, "jobs file will not hot-reload: it is a mount of its own (subPath), which never changes; mount the folder",
 			slog.String(logkey.Path, f.opts.Path))
 	}
-	publish(first)
+	publish(f.first)
+	f.first = Update{} // the receiver's now
 
 	poll := time.NewTicker(f.opts.Poll)
 	defer poll.Stop()
@@ -216,13 +226,21 @@ func (r *fileReader) follow() (data []byte, err error) {
 	return readFile(r.real)
 }
 
+// replaced reports whether the path stands for another file by now. The kubelet swaps the link
+// before it removes the old version, so what is missing from a version that is not replaced has
+// never been there.
+func (r *fileReader) replaced() bool {
+	now, err := filepath.EvalSymlinks(r.path)
+	return err == nil && now != r.real
+}
+
 // resolve reads a file beside the real document, or else beside the link to it.
 func (r *fileReader) resolve(name string) ([]byte, error) {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return nil, fmt.Errorf("%q is no name of a file beside the document", name)
 	}
 	data, err := readFile(filepath.Join(filepath.Dir(r.real), name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !r.replaced() {
 		data, err = readFile(filepath.Join(filepath.Dir(r.path), name))
 	}
 	return data, err

@@ -106,12 +106,33 @@ func TestFileThatCannotBegin(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := newFile(t, tt.path).Run(t.Context(), func(u source.Update) { t.Errorf("published %v", u) })
+			_, err := source.NewFile(source.FileOptions{Path: tt.path})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Run() = %v, want an error with %q", err, tt.want)
+				t.Errorf("NewFile: %v, want an error with %q", err, tt.want)
 			}
 		})
 	}
+}
+
+func TestFileThatGoesBeforeItBegins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.yaml")
+	write(t, path, document("one"))
+	f := newFile(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Run(t.Context(), func(u source.Update) { t.Errorf("published %v", u) })
+	if err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("Run() = %v, want that there is no such file", err)
+	}
+}
+
+func TestFileThatChangesBeforeItBegins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.yaml")
+	write(t, path, document("one"))
+	f := newFile(t, path)
+	write(t, path, document("two"))
+	wantNames(t, follow(t, f).next(t, 1), "two")
 }
 
 func TestFileChanges(t *testing.T) {

@@ -35,30 +35,65 @@ type Update struct {
 	Origin string    // "file jobs.yaml", "ConfigMap shop/shop-jobs key jobs.yaml"
 }
 
-// part is a named piece of what was read: the document, or a file that it refers to.
+// part is what the document refers to by a name.
 type part struct {
-	name string
 	data []byte
+	err  error
 }
 
-// hashParts hashes names and contents so that no two sets of parts look alike.
-func hashParts(parts []part) string {
-	h := sha256.New()
-	for _, p := range parts {
-		for _, field := range [][]byte{[]byte(p.name), p.data} {
-			sum := sha256.Sum256(field)
-			h.Write(sum[:])
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// reader reads the definitions once.
+// reader reads one version of the definitions.
 type reader interface {
-	// document returns the bytes of the document.
+	// document returns the bytes of the newest version, and makes it the one that is read.
 	document() ([]byte, error)
 	// resolve returns what the document refers to by name.
 	resolve(name string) ([]byte, error)
+	// replaced reports whether there is a newer version by now, so that an error means little.
+	replaced() bool
+}
+
+// version is what was read of one version: each part once, so that what was hashed is what was
+// parsed.
+type version struct {
+	reader reader
+	doc    []byte
+	parts  map[string]part
+}
+
+func readVersion(r reader) (*version, error) {
+	doc, err := r.document()
+	if err != nil {
+		return nil, err
+	}
+	return &version{reader: r, doc: doc, parts: make(map[string]part)}, nil
+}
+
+func (v *version) resolve(name string) ([]byte, error) {
+	p, ok := v.parts[name]
+	if !ok {
+		p.data, p.err = v.reader.resolve(name)
+		v.parts[name] = p
+	}
+	return p.data, p.err
+}
+
+// hash is that of the document and of the named parts. A part that cannot be read counts as empty:
+// that it is missing is the parser's to say.
+func (v *version) hash(refs []string) string {
+	h := sha256.New()
+	add := func(field []byte) {
+		sum := sha256.Sum256(field) // of equal length, so that fields cannot run into each other
+		h.Write(sum[:])
+	}
+	add(v.doc)
+	for _, ref := range refs {
+		data, err := v.resolve(ref)
+		if err != nil {
+			data = nil
+		}
+		add([]byte(ref))
+		add(data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // loader turns what readers read into updates, and tells news from repetition.
@@ -75,46 +110,45 @@ type loader struct {
 
 // load reads and parses; ok is false where that is what the last update said already.
 func (l *loader) load(r reader, now time.Time) (u Update, ok bool) {
-	u = Update{At: now, Origin: l.origin}
-	data, err := r.document()
-	if err != nil {
-		l.refs = nil
-		u.Err = err
-		return u, l.news(u)
+	// A version that is replaced while it is read looks broken and is not. More than a few times in
+	// a row is no coincidence.
+	for range 3 {
+		u, ok = l.read(r, now)
+		if u.Err == nil || !r.replaced() {
+			break
+		}
 	}
-	// The references of the last version tell whether anything has changed; a version that refers
-	// to more differs in the document too.
-	if hash := hashParts(l.parts(data, r)); l.told && hash == l.hash {
+	return u, ok && l.news(u)
+}
+
+// read makes an update of the newest version; ok is false where that is the last one, which is not
+// parsed again.
+func (l *loader) read(r reader, now time.Time) (u Update, ok bool) {
+	u = Update{At: now, Origin: l.origin}
+	v, err := readVersion(r)
+	if err != nil {
+		u.Err = err
+		return u, true
+	}
+	// What the last version referred to tells whether anything has changed: one that refers to
+	// more differs in the document too.
+	if l.told && v.hash(l.refs) == l.hash {
 		return u, false
 	}
+	var refs []string
 	opts := l.opts
 	opts.Now = now
-	var refs []string
 	opts.Resolve = func(name string) ([]byte, error) {
 		if !slices.Contains(refs, name) {
 			refs = append(refs, name)
 		}
-		return r.resolve(name)
+		return v.resolve(name)
 	}
-	u.Document, u.Warnings, u.Err = config.Parse(l.name, data, opts)
+	u.Document, u.Warnings, u.Err = config.Parse(l.name, v.doc, opts)
 	slices.Sort(refs)
 	l.refs = refs
-	u.Hash = hashParts(l.parts(data, r))
-	return u, l.news(u)
-}
-
-// parts are the document and what it referred to when it was last parsed. What cannot be read
-// counts as empty: that it is missing is the parser's to say.
-func (l *loader) parts(data []byte, r reader) []part {
-	parts := []part{{name: l.name, data: data}}
-	for _, ref := range l.refs {
-		content, err := r.resolve(ref)
-		if err != nil {
-			content = nil
-		}
-		parts = append(parts, part{name: ref, data: content})
-	}
-	return parts
+	u.Hash = v.hash(refs)
+	return u, true
 }
 
 // fail is an update that says why there is nothing to load.
