@@ -65,22 +65,32 @@ func Plan(in Input, l *state.Ledger) Result {
 	for _, key := range slices.Compact(keys) {
 		p.decide(key)
 	}
-	if p.decided {
-		// Only a turn that decided something moves the watermark: an idle leader writes nothing.
-		if w := in.Horizon.Add(tick).Truncate(tick); w.After(l.Watermark) {
-			l.Watermark = w
-		}
-	}
+	p.moveCursors()
 	p.assign()
 	return p.res
 }
 
+// MaxOpenRuns bounds the runs that are open at once, so that a moment in which thousands of
+// triggers are due cannot outgrow what the ledger may hold. What finds no room stays due, and is
+// decided as soon as there is some.
+const MaxOpenRuns = 1_000
+
 // planner is one turn.
 type planner struct {
-	in      Input
-	l       *state.Ledger
-	res     Result
-	decided bool
+	in     Input
+	l      *state.Ledger
+	res    Result
+	looked []standing
+}
+
+// standing is where a trigger stands after a turn has looked at it.
+type standing struct {
+	key        run.Key
+	remembered state.Trigger
+	// at is the trigger's first undecided instant, zero where there is none; lags says that it is
+	// due already, advanced that the turn has decided some before it.
+	at             time.Time
+	lags, advanced bool
 }
 
 // decide works off the undecided instants of one trigger up to the horizon.
@@ -89,8 +99,7 @@ func (p *planner) decide(key run.Key) {
 	before := p.l.Triggers[key]
 	if track == nil || p.in.Definitions.left(key.Job, p.in.Now) {
 		// A job that left the document stops: what it had not decided is not decided any more.
-		p.remember(key, state.Trigger{})
-		p.res.Moves = append(p.res.Moves, Move{Key: key})
+		p.looked = append(p.looked, standing{key: key})
 		return
 	}
 	remembered := before
@@ -99,45 +108,44 @@ func (p *planner) decide(key run.Key) {
 		remembered.AwaitsEnd, remembered.LastEnd = false, p.in.Now
 	}
 	cursor := from(remembered, p.l.Watermark)
-	var at time.Time
-	var ok bool
-	blocked := false
+	now := standing{key: key}
+	ok, blocked := false, false
 	for range maxPerTurn {
 		var s *segment
-		at, s, ok = track.first(cursor, remembered)
-		if !ok || at.After(p.in.Horizon) {
+		now.at, s, ok = track.first(cursor, remembered)
+		if !ok || now.at.After(p.in.Horizon) {
 			break
 		}
 		var done time.Time
-		done, blocked = p.step(key, s, at, &remembered)
+		done, blocked = p.step(key, s, now.at, &remembered)
 		if blocked {
 			break
 		}
-		cursor = done
-		p.decided = true
-	}
-	if ok && !at.After(p.in.Horizon) { // blocked, paused, or more than one turn decides
-		remembered.Cursor = at
-		at = time.Time{}
-		if !blocked {
-			p.res.Next = earlier(p.res.Next, p.in.Now)
-		}
-	} else {
-		remembered.Cursor = time.Time{}
+		cursor, now.advanced = done, true
 	}
 	if !ok {
-		at = time.Time{}
+		now.at = time.Time{}
 	}
-	p.remember(key, remembered)
-	p.res.Moves = append(p.res.Moves, Move{key, at})
-	if !at.IsZero() {
-		p.res.Next = earlier(p.res.Next, at)
+	now.lags = ok && !now.at.After(p.in.Horizon) // blocked, paused, or more than one turn decides
+	if now.lags && !blocked {
+		p.res.Next = earlier(p.res.Next, p.in.Now)
 	}
+	if ok && !now.lags {
+		p.res.Next = earlier(p.res.Next, now.at)
+	}
+	if !now.lags {
+		remembered.NextCatchUp = time.Time{}
+	}
+	now.remembered = remembered
+	p.looked = append(p.looked, now)
 }
 
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
+	if len(p.l.Runs) >= MaxOpenRuns {
+		return time.Time{}, true
+	}
 	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
 		p.res.Next = earlier(p.res.Next, until)
 		return time.Time{}, true
@@ -241,20 +249,6 @@ func (p *planner) count(s *segment, remembered *state.Trigger, n int) {
 		remembered.FiredSince, remembered.Fired = s.since, 0
 	}
 	remembered.Fired += n
-}
-
-// remember stores what the ledger has to know of a trigger, if that is something new.
-func (p *planner) remember(key run.Key, t state.Trigger) {
-	if !t.Lags() && !t.NextCatchUp.After(p.in.Now) {
-		t.NextCatchUp = time.Time{}
-	}
-	if p.l.Triggers[key] == t {
-		return
-	}
-	p.l.SetTrigger(key, t)
-	p.res.Changed = true
-	// The cursor of a trigger that lags is only right beside a watermark that has passed it.
-	p.decided = true
 }
 
 // unfinished reports whether an occurrence of this very trigger has not ended.
