@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// app is what the callbacks reach, in every pod.
+type app struct{ world *world }
+
+// invoker delivers the attempts of one node.
+type invoker struct{ node *node }
+
+var _ engine.Invoker = (*invoker)(nil)
+
+// answer is what the app does with one attempt.
+type answer int
+
+const (
+	answerOK      answer = iota
+	answerError          // 500: may be repeated
+	answerNo             // 400: final
+	answerNever          // works for longer than anybody waits
+	answerLost           // the connection breaks while it works
+	answerRefused        // the connection is refused for a while
+)
+
+var errTimeout = errors.New("the attempt's timeout has passed")
+
+// Invoke implements [engine.Invoker] as package invoker does: the last question before the first
+// byte is whether it may start; a refused connection is tried again, and asked for again; the
+// outcome of what was sent is unknown unless an answer arrives.
+func (i *invoker) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, errTimeout)
+	defer cancel()
+	out := i.deliver(ctx, a)
+	out.EndedAt = i.node.wall()
+	return out
+}
+
+func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
+	n, w := i.node, i.node.world
+	r := w.dice.of("attempt", a.Run.Occurrence, a.Run.Attempt)
+	does, work := answerOK, between(r, time.Millisecond, w.work)
+	quiet := w.isQuiet()
+	if quiet {
+		work = min(work, 100*time.Millisecond)
+	} else if chance(r, w.flaky) {
+		does = pick(r, answerError, answerError, answerNo, answerNever, answerLost, answerRefused)
+	}
+	tries := 0
+	if does == answerRefused {
+		tries = 1 + r.IntN(6)
+	}
+	for {
+		sleep(ctx, between(r, 10*time.Microsecond, 3*time.Millisecond)) // connecting
+		if err := n.gate(); err != nil {
+			return ended(err, false)
+		}
+		if ctx.Err() != nil {
+			return ended(context.Cause(ctx), false)
+		}
+		if err := a.MayStart(); err != nil {
+			return run.Outcome{
+				State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true, Refused: true, Message: err.Error(),
+			}
+		}
+		if tries == 0 {
+			break
+		}
+		if tries--; tries == 0 && chance(r, 0.5) {
+			return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, NotSent: true, Retryable: true, Message: "connection refused"}
+		}
+		sleep(ctx, 500*time.Millisecond)
+	}
+	asked := w.check.maySend(n, a)
+	if !quiet && chance(r, 0.02) {
+		n.pause(between(r, time.Second, 30*time.Second), false) // between the question and the byte
+	}
+	if err := n.gate(); err != nil {
+		return ended(err, false)
+	}
+	sent := n.wall()
+	w.check.started(n, a, asked)
+	a.Started(sent)
+	w.logf(n.name, "SENDS %s attempt %d of %s, term %d, run %s", a.Run.Key, a.Run.Attempt, a.Run.ScheduledAt.Format("15:04:05.000"), a.FencingTerm, a.Run.ID[14:])
+
+	out := i.work(ctx, does, work)
+	if err := n.gate(); err != nil {
+		out = ended(err, true)
+	}
+	out.StartedAt = sent
+	w.logf(n.name, "%s attempt %d of %s: %s %s", a.Run.Key, a.Run.Attempt, a.Run.ScheduledAt.Format("15:04:05.000"), out.State, out.Message)
+	w.check.outcome(a, out)
+	return out
+}
+
+func (i *invoker) work(ctx context.Context, does answer, work time.Duration) run.Outcome {
+	if does == answerNever {
+		work = time.Hour
+	}
+	timer := time.NewTimer(work)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ended(context.Cause(ctx), true)
+	case <-i.node.dead:
+		return ended(errDead, true)
+	case <-timer.C:
+	}
+	switch does {
+	case answerError:
+		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 500, Retryable: true, Message: "500"}
+	case answerNo:
+		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 400, Message: "400"}
+	case answerLost:
+		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Unknown: true, Retryable: true, Message: "connection lost"}
+	case answerOK, answerNever, answerRefused:
+	}
+	return run.Outcome{State: run.StateSucceeded, Status: 200}
+}
+
+// ended is the outcome of an attempt whose context has ended.
+func ended(cause error, sent bool) run.Outcome {
+	out := run.Outcome{State: run.StateCanceled, Code: run.CodeCanceled, NotSent: !sent, Unknown: sent, Message: cause.Error()}
+	if errors.Is(cause, errTimeout) {
+		out.State, out.Code, out.Retryable = run.StateFailed, run.CodeTimeout, true
+	}
+	return out
+}

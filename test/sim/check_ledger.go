@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
+)
+
+func decode[T any](data []byte) *T {
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		panic(fmt.Sprintf("sim: %v in %.200s", err, data))
+	}
+	return v
+}
+
+func (c *checker) catalogWritten(next *state.Catalog) {
+	if next.Revision < c.catalog.Revision {
+		c.failLocked("the catalog's revision goes back from %d to %d", c.catalog.Revision, next.Revision)
+	}
+	for name, j := range next.Jobs {
+		for _, v := range j.Versions {
+			key := version{name, v.Number}
+			if _, known := c.jobs[key]; known || v.Removed() {
+				continue
+			}
+			var job config.Job
+			if err := json.Unmarshal(v.Definition, &job); err != nil {
+				c.failLocked("version %d of %s: %v", v.Number, name, err)
+			}
+			c.jobs[key] = job
+		}
+	}
+	c.catalog = next
+}
+
+// ledgerWritten checks one step of the ledger.
+func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
+	if next.Term < prev.Term {
+		c.failLocked("%s sets the term back from %d to %d", n.name, prev.Term, next.Term)
+	}
+	if next.Term == prev.Term && next.Holder != prev.Holder {
+		c.failLocked("term %d goes from %s to %s", next.Term, prev.Holder, next.Holder)
+	}
+	if next.Watermark.Before(prev.Watermark) {
+		c.failLocked("%s sets the watermark back by %s", n.name, prev.Watermark.Sub(next.Watermark))
+	}
+	open := make(map[string]*run.Run, len(next.Runs))
+	for i := range next.Runs {
+		r := &next.Runs[i]
+		if open[r.ID] != nil {
+			c.failLocked("run %s of %s is in the ledger twice", r.ID, r.Key)
+		}
+		open[r.ID] = r
+	}
+	finished := make(map[string]*run.Run, len(next.Finished))
+	for i := range next.Finished {
+		r := &next.Finished[i]
+		if finished[r.ID] != nil {
+			c.failLocked("run %s of %s has ended twice", r.ID, r.Key)
+		}
+		finished[r.ID] = r
+	}
+	before := make(map[string]*run.Run, len(prev.Runs))
+	for i := range prev.Runs {
+		r := &prev.Runs[i]
+		before[r.ID] = r
+		switch {
+		case open[r.ID] != nil:
+			c.moved(n, next, r, open[r.ID])
+		case finished[r.ID] != nil:
+			c.ended(n, next, r, finished[r.ID])
+		default:
+			c.failLocked("%s makes run %s of %s vanish, which was %s", n.name, r.ID, r.Key, r.State)
+		}
+	}
+	for i := range next.Runs {
+		if r := &next.Runs[i]; before[r.ID] == nil {
+			c.appeared(n, next, r)
+		}
+	}
+	for id, r := range finished {
+		was, known := c.ends[id]
+		if !known && before[id] == nil {
+			c.failLocked("run %s of %s has ended and was never open", id, r.Key)
+		}
+		if known && was != r.State {
+			c.failLocked("%s turns run %s of %s from %s into %s", n.name, id, r.Key, was, r.State)
+		}
+		c.ends[id] = r.State
+	}
+	for i := range prev.Finished {
+		if r := &prev.Finished[i]; finished[r.ID] == nil && !c.history[r.ID] {
+			c.failLocked("%s drops the record of run %s of %s, which the history does not have", n.name, r.ID, r.Key)
+		}
+	}
+	for i := range next.Skipped {
+		s := &next.Skipped[i]
+		c.decide(decision{s.Key, s.Version, s.ScheduledAt, s.CoveredUntil, s.Count, "skipped (" + string(s.Reason) + ")"},
+			"skip "+s.Occurrence+string(s.Reason)+s.ScheduledAt.String())
+	}
+	c.crowding(n, next)
+}
+
+// appeared checks a run that was not open before.
+func (c *checker) appeared(n *node, l *state.Ledger, r *run.Run) {
+	if was, ended := c.ends[r.ID]; ended {
+		c.failLocked("%s revives run %s of %s, which was %s", n.name, r.ID, r.Key, was)
+		return
+	}
+	key := attempt{r.Occurrence, r.Attempt}
+	if other, taken := c.attempts[key]; taken && other != r.ID {
+		c.failLocked("%s makes run %s attempt %d of %s at %s, which is run %s", n.name, r.ID, r.Attempt, r.Key, r.ScheduledAt, other)
+	}
+	c.attempts[key] = r.ID
+	c.seen[r.ID] = *r
+	c.world.tally("decided: " + string(r.Cause))
+	switch {
+	case r.Cause == run.CauseSchedule:
+		c.decide(decision{r.Key, r.Version, r.ScheduledAt, r.CoveredUntil, max(r.Coalesced, 1), "fired"}, "run "+r.ID)
+	case r.Attempt > 1 && c.attempts[attempt{r.Occurrence, r.Attempt - 1}] == "":
+		c.failLocked("attempt %d of %s at %s has no attempt before it", r.Attempt, r.Key, r.ScheduledAt)
+	}
+	if r.State.Claimed() {
+		c.claimed(n, l, r)
+	}
+}
+
+// moved checks what became of a run that stays open.
+func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
+	if was.Occurrence != is.Occurrence || was.Attempt != is.Attempt || was.Key != is.Key || !was.ScheduledAt.Equal(is.ScheduledAt) || was.Version != is.Version {
+		c.failLocked("%s makes another run of %s", n.name, is.ID)
+	}
+	c.seen[is.ID] = *is
+	same := was.Node == is.Node && was.Term == is.Term
+	switch {
+	case was.State == run.StateQueued && is.State == run.StateQueued:
+	case was.State == run.StateQueued && is.State == run.StatePending:
+		c.claimed(n, l, is)
+	case was.State == run.StatePending && is.State == run.StateQueued:
+		if was.Node != n.name {
+			c.failLocked("%s hands back run %s of %s", n.name, is.ID, was.Node)
+		}
+		c.world.tally("handed back")
+	case was.State == run.StatePending && is.State == run.StatePending && !same:
+		// Handed back and taken again in one write.
+		if was.Node != n.name {
+			c.failLocked("%s takes run %s from %s", n.name, is.ID, was.Node)
+		}
+		c.claimed(n, l, is)
+	case was.State.Claimed() && is.State.Claimed() && same && (was.State == is.State || is.State == run.StateRunning):
+	case was.State.Claimed() && is.State == run.StateNeedsReview:
+		c.lost(n, was)
+	case was.State == run.StateNeedsReview && is.State == run.StateNeedsReview:
+	default:
+		c.failLocked("%s moves run %s of %s from %s (%s, term %d) to %s (%s, term %d)",
+			n.name, is.ID, is.Key, was.State, was.Node, was.Term, is.State, is.Node, is.Term)
+	}
+}
+
+// claimed checks a run that a write gives to a node.
+func (c *checker) claimed(n *node, l *state.Ledger, r *run.Run) {
+	if r.Node != n.name || r.Node != l.Holder || r.Term != l.Term {
+		c.failLocked("%s gives run %s of %s to %s under term %d; the ledger is %s's, term %d", n.name, r.ID, r.Key, r.Node, r.Term, l.Holder, l.Term)
+	}
+	c.claims[claim{r.ID, r.Node, r.Term}] = true
+}
+
+// ended checks a run that ends with this write.
+func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
+	if !is.State.Ended() {
+		c.failLocked("run %s of %s is %s among the ended ones", is.ID, is.Key, is.State)
+	}
+	c.world.tally("ended: " + string(is.State))
+	job := c.jobs[version{is.Key.Job, is.Version}]
+	again := false
+	for i := range l.Runs {
+		again = again || l.Runs[i].Occurrence == is.Occurrence && l.Runs[i].Attempt == is.Attempt+1
+	}
+	switch is.State {
+	case run.StateLost:
+		c.lost(n, was)
+		if job.Recovery == config.RecoveryRerun && !is.Recovered && !again {
+			c.failLocked("%s declares run %s of %s lost without its recovery", n.name, is.ID, is.Key)
+		}
+	case run.StateFailed:
+		o, told := c.outcomes[is.ID]
+		due := told && o.State == run.StateFailed && o.Retryable && is.Retries < job.Retry.MaxRetries && job.Deadline == 0
+		if due && !again {
+			c.failLocked("%s ends run %s of %s without the retry that is due", n.name, is.ID, is.Key)
+		}
+	case run.StateSucceeded:
+		if o, told := c.outcomes[is.ID]; !told || o.State != run.StateSucceeded {
+			c.failLocked("%s says that run %s of %s succeeded, the app does not", n.name, is.ID, is.Key)
+		}
+	case run.StateCanceled, run.StateQueued, run.StatePending, run.StateRunning, run.StateNeedsReview:
+	}
+}
+
+// lost checks a verdict about a node that says nothing any more. One that is alive must have been
+// kept from speaking by something of its own: an outage that hit everybody proves nothing.
+func (c *checker) lost(n *node, r *run.Run) {
+	if c.world.anarchy || r.Node == n.name {
+		return
+	}
+	for _, other := range c.world.alive() {
+		if other.name != r.Node {
+			continue
+		}
+		other.mu.Lock()
+		calm := time.Since(other.disturbed)
+		stopped := other.resume != nil
+		other.mu.Unlock()
+		if !stopped && calm > c.world.nodeTimeout {
+			c.failLocked("%s declares run %s of %s lost, whose node %s is well and had nothing against it for %s", n.name, r.ID, r.Key, r.Node, calm)
+		}
+	}
+}
+
+// crowding checks how much is in flight at once.
+func (c *checker) crowding(n *node, l *state.Ledger) {
+	byJob, byNode := make(map[string]int), make(map[string]int)
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		if !r.State.Claimed() {
+			continue
+		}
+		byJob[r.Key.Job]++
+		byNode[r.Node]++
+	}
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		if !r.State.Claimed() {
+			continue
+		}
+		job, known := c.jobs[version{r.Key.Job, r.Version}]
+		limit := 1
+		if job.Overlap == config.OverlapParallel {
+			if limit = job.MaxParallel; limit == 0 {
+				continue
+			}
+		}
+		if known && byJob[r.Key.Job] > limit && !c.redefined(r.Key.Job) {
+			c.failLocked("%s has %d runs of %s in flight, which is %s", n.name, byJob[r.Key.Job], r.Key.Job, job.Overlap)
+			break
+		}
+	}
+	for node, held := range byNode {
+		if held > c.world.maxRuns {
+			c.failLocked("%s gives %d runs to %s, which has %d slots", n.name, held, node, c.world.maxRuns)
+		}
+	}
+}
+
+// redefined reports whether the versions of a job differ in what they allow beside each other.
+func (c *checker) redefined(job string) bool {
+	first := true
+	var overlap config.Overlap
+	var limit int
+	for v, j := range c.jobs {
+		if v.job != job {
+			continue
+		}
+		if !first && (overlap != j.Overlap || limit != j.MaxParallel) {
+			return true
+		}
+		first, overlap, limit = false, j.Overlap, j.MaxParallel
+	}
+	return false
+}
+
+// decide notes a decision, once.
+func (c *checker) decide(d decision, id string) {
+	if c.decided[id] {
+		return
+	}
+	c.decided[id] = true
+	c.decisions = append(c.decisions, d)
+}

@@ -1,0 +1,191 @@
+package sim_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasecron/leasecron/test/sim"
+)
+
+var (
+	one     = flag.Uint64("sim.seed", 0, "play this seed alone and print its event log")
+	first   = flag.Uint64("sim.first", 1, "the first seed to play")
+	seeds   = flag.Uint64("sim.seeds", 300, "how many seeds to play")
+	failing = flag.Int("sim.failures", 5, "stop after that many failing seeds")
+	workers = flag.Int("sim.workers", runtime.NumCPU(), "in how many processes to play")
+	last    = flag.Uint64("sim.end", 0, "for the test itself: the seed after the last one to play")
+	worker  = flag.Bool("sim.worker", false, "for the test itself: play in this process and tell the outcome in JSON")
+)
+
+// TestSeed plays one seed with its event log: what a failing seed is replayed with.
+func TestSeed(t *testing.T) {
+	if *one == 0 {
+		*one = 1
+	}
+	r := play(t, *one)
+	if testing.Verbose() || len(r.Violations) > 0 {
+		for _, l := range r.Log() {
+			fmt.Println(l)
+		}
+	}
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+}
+
+// TestTheSameSeedGivesTheSameRun compares event logs.
+func TestTheSameSeedGivesTheSameRun(t *testing.T) {
+	for seed := uint64(1); seed <= 4; seed++ {
+		a, b := play(t, seed).Log(), play(t, seed).Log()
+		for i := range min(len(a), len(b)) {
+			if a[i] != b[i] {
+				t.Errorf("seed %d, line %d: first\n%s\nthen\n%s", seed, i, a[i], b[i])
+				break
+			}
+		}
+		if len(a) != len(b) {
+			t.Errorf("seed %d: %d events, then %d", seed, len(a), len(b))
+		}
+	}
+}
+
+// TestSeeds plays many seeds and fails where a promise is broken. The seeds are played in processes
+// of their own, each on one processor: there goroutines take turns in the same order every time.
+func TestSeeds(t *testing.T) {
+	if *worker {
+		work(t)
+		return
+	}
+	began := time.Now()
+	total := gather(t)
+	took := time.Since(began)
+	if total.Played == 0 {
+		t.Fatal("no seed was played")
+	}
+	t.Logf("%d seeds, %.1f a second, %s of simulated time each", total.Played, float64(total.Played)/took.Seconds(),
+		(total.Simulated / time.Duration(total.Played)).Round(time.Second)) //nolint:gosec // not that many
+	for _, what := range slices.Sorted(maps.Keys(total.Count)) {
+		t.Logf("%10d %s", total.Count[what], what)
+	}
+}
+
+// outcome is what a worker tells of its seeds.
+type outcome struct {
+	Begun      uint64 // this seed is being played
+	Played     uint64
+	Simulated  time.Duration
+	Seed       uint64
+	Violations []string
+	Count      map[string]int
+}
+
+// gather has the workers play and adds up what they tell.
+func gather(t *testing.T) (total outcome) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	total.Count = make(map[string]int)
+	var mu sync.Mutex
+	failed := 0
+	var group sync.WaitGroup
+	for w := range *workers {
+		group.Go(func() {
+			var begun uint64
+			err := spawn(ctx, w, func(o outcome) {
+				mu.Lock()
+				defer mu.Unlock()
+				begun = o.Begun
+				total.Played += o.Played
+				total.Simulated += o.Simulated
+				for what, n := range o.Count {
+					total.Count[what] += n
+				}
+				if len(o.Violations) == 0 {
+					return
+				}
+				t.Errorf("seed %d:\n  %s\nreplay: GOMAXPROCS=1 go test ./test/sim -run TestSeed$ -v -sim.seed=%d",
+					o.Seed, strings.Join(o.Violations, "\n  "), o.Seed)
+				if failed++; failed >= *failing {
+					cancel()
+				}
+			})
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("seed %d: the process that played it died: %v\nreplay: GOMAXPROCS=1 go test ./test/sim -run TestSeed$ -v -sim.seed=%d", begun, err, begun)
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	return total
+}
+
+// spawn starts one worker and passes on what it tells.
+func spawn(ctx context.Context, number int, told func(outcome)) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.worker",
+		"-sim.first="+strconv.FormatUint(*first+uint64(number), 10), "-sim.end="+strconv.FormatUint(*first+*seeds, 10),
+		"-sim.workers="+strconv.Itoa(*workers)) //nolint:gosec // this very program
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	var trouble strings.Builder
+	cmd.Stderr = &trouble
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	var rest strings.Builder
+	for lines.Scan() {
+		var o outcome
+		if text, ok := strings.CutPrefix(lines.Text(), "outcome "); ok && json.Unmarshal([]byte(text), &o) == nil {
+			told(o)
+		} else if rest.Len() < 8<<10 {
+			fmt.Fprintln(&rest, lines.Text())
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%w\n%s%.4000s", err, rest.String(), trouble.String())
+	}
+	return nil
+}
+
+// work plays this worker's share of the seeds.
+func work(t *testing.T) {
+	tell := func(o outcome) {
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("outcome " + string(text))
+	}
+	for seed := *first; seed < *last; seed += uint64(*workers) { //nolint:gosec // a few
+		tell(outcome{Begun: seed})
+		r := play(t, seed)
+		tell(outcome{Begun: seed, Played: 1, Seed: seed, Simulated: r.Simulated, Violations: r.Violations, Count: r.Count})
+	}
+}
+
+func play(t *testing.T, seed uint64) (r sim.Report) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { r = sim.Run(seed) })
+	return r
+}

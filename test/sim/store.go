@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasecron/leasecron/engine/ledger"
+)
+
+// callTimeout bounds a call to the API server, for a document.
+const callTimeout = 3 * time.Second
+
+// store is the documents as one node reaches them.
+type store struct{ node *node }
+
+var _ ledger.Store = (*store)(nil)
+
+// Load implements [ledger.Store].
+func (s *store) Load(ctx context.Context, name ledger.Name) (data []byte, v ledger.Version, err error) {
+	err = s.node.call(ctx, groupDocs, "load "+string(name), callTimeout, func() error {
+		data, v = s.node.world.server.load(name)
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("load %s: %w", name, err)
+	}
+	return data, v, nil
+}
+
+// Replace implements [ledger.Store].
+func (s *store) Replace(ctx context.Context, name ledger.Name, from ledger.Version, data []byte) (v ledger.Version, err error) {
+	if len(data) > name.MaxBytes() {
+		return "", ledger.ErrTooLarge
+	}
+	data = slices.Clone(data)
+	err = s.node.call(ctx, groupDocs, "write "+string(name), callTimeout, func() (err error) {
+		v, err = s.node.world.server.replace(s.node, name, from, data)
+		return err
+	})
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.Is(err, errNoAnswer):
+		return "", fmt.Errorf("replace %s: %w: %w", name, ledger.ErrUnknown, err)
+	}
+	return "", fmt.Errorf("replace %s: %w", name, err)
+}
+
+// Watch implements [ledger.Store].
+func (s *store) Watch(ctx context.Context, name ledger.Name, changed func(ledger.Version)) error {
+	return s.node.watch(ctx, groupDocs, name, changed)
+}
+
+// Exclusive implements [ledger.Store].
+func (s *store) Exclusive() bool { return false }
+
+// Close implements [ledger.Store].
+func (s *store) Close() error { return nil }
+
+// call carries a request to the API server and its answer back: apply runs there, if it arrives.
+// An error that is errRefused says that it surely never will; errNoAnswer, that it may have, or
+// may yet.
+func (n *node) call(ctx context.Context, group, what string, timeout time.Duration, apply func() error) error {
+	if err := n.gate(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	w := n.world
+	r := w.dice.roll(what, n.life)
+	there, back := between(r, time.Millisecond, w.slow), between(r, time.Millisecond, w.slow)
+	fault := callPasses
+	quiet := w.isQuiet()
+	if quiet {
+		there, back = min(there, 20*time.Millisecond), min(back, 20*time.Millisecond)
+	} else if len(w.kinds) > 0 && chance(r, w.faulty) {
+		fault = pick(r, w.kinds...)
+	}
+	failure := errNoAnswer
+	var patience time.Duration // until the caller gives up; 0: not before its time
+	arrives, answered := true, true
+	switch fault {
+	case callPasses:
+	case callRefused:
+		arrives, failure, patience = false, errRefused, there
+	case callDropped:
+		arrives, patience = false, there
+	case callUnheard:
+		answered, patience = false, there+back
+	case callLate:
+		patience = there
+		there, answered = between(r, 100*time.Millisecond, 12*time.Second), false
+	case callHangs:
+		arrives = false
+	case callFails:
+		arrives, answered, patience = chance(r, 0.5), false, there+back
+	}
+	if fault != callPasses {
+		w.tally("call: " + fault.String())
+		if group == groupDocs {
+			n.disturb()
+		}
+	}
+	if !w.server.reachable(group) || n.cutOff(group) {
+		arrives, patience = false, 0
+		if chance(r, 0.5) {
+			failure, patience = errRefused, there
+		}
+		w.tally("call: unreachable")
+	}
+
+	answer := make(chan error, 1)
+	if arrives {
+		time.AfterFunc(there, func() {
+			if fault != callLate && !w.server.reachable(group) {
+				return
+			}
+			err := apply()
+			if answered {
+				time.AfterFunc(back, func() {
+					if !n.cutOff(group) && w.server.reachable(group) {
+						answer <- err
+					}
+				})
+			}
+		})
+	}
+	if patience == 0 || patience > timeout {
+		patience, failure = timeout, errNoAnswer
+		if !arrives && fault == callRefused {
+			failure = errRefused
+		}
+	}
+	timer := time.NewTimer(patience)
+	if arrives && answered {
+		timer.Reset(timeout)
+	}
+	defer timer.Stop()
+	var err error
+	select {
+	case err = <-answer:
+	case <-timer.C:
+		err = failure
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
+	}
+	if dead := n.gate(); dead != nil {
+		return fmt.Errorf("%w: %w", errNoAnswer, dead)
+	}
+	return err
+}
+
+// watch tells of the changes of an object, late, and with breaks.
+func (n *node) watch(ctx context.Context, group string, name ledger.Name, changed func(ledger.Version)) error {
+	if err := n.call(ctx, group, "watch "+string(name), callTimeout, func() error { return nil }); err != nil {
+		return err
+	}
+	w := n.world
+	sub := w.server.subscribe(name)
+	defer w.server.unsubscribe(name, sub)
+	r := w.dice.roll("watch", n.life)
+	end := time.NewTimer(between(r, 20*time.Second, 300*time.Second))
+	defer end.Stop()
+	tell := func() {
+		_, v := w.server.load(name)
+		changed(v)
+	}
+	broken := false
+	tell()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end.C:
+			if err := n.gate(); err != nil {
+				return err
+			}
+			return errors.New("the watch has ended")
+		case <-sub:
+		}
+		if broken {
+			continue
+		}
+		r := w.dice.roll("notice", n.life)
+		late := time.NewTimer(between(r, time.Millisecond, w.lag))
+		select {
+		case <-ctx.Done():
+			late.Stop()
+			return context.Cause(ctx)
+		case <-late.C:
+		}
+		if n.cutOff(group) || !w.server.reachable(group) {
+			// What is dropped makes the connection useless; the client notices by the silence.
+			broken = true
+			end.Reset(between(r, time.Second, 90*time.Second))
+			w.tally("watch: broken")
+			continue
+		}
+		if err := n.gate(); err != nil {
+			return err
+		}
+		tell()
+	}
+}
