@@ -71,10 +71,12 @@ func (s *segment) nextDelayed(from time.Time, remembered state.Trigger) (time.Ti
 	}
 	if ok && at.Before(s.from) {
 		// A shorter interval would lie in the past at once, and an edit never starts a run by itself.
-		return s.timeline.Next(s.from)
+		at, ok = s.timeline.Next(s.from)
 	}
 	if ok && at.Before(from) {
-		at = from // an instant that could not be decided before: it is due, not gone
+		// An instant that could not be decided before: it is due, not gone. Nor is one decided again
+		// that was decided before the clock went back.
+		at = from
 	}
 	return at, ok
 }

@@ -1,0 +1,25 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAClockSetBackDecidesNoFixedDelayTwice(t *testing.T) {
+	// The run ends, by a clock that was set back meanwhile, before the trigger was even first seen:
+	// the interval from there leads to the instant that was just decided.
+	w := newWorld(t, noon, job("a", "every 10m"))
+	w.catalog.Jobs["a"].Versions[0].EffectiveAt = noon.Add(-10 * time.Minute)
+	w.catalog.Jobs["a"].Versions[0].Bases["default"] = noon.Add(-10 * time.Minute)
+	w.plan(noon)
+	w.finish(noon.Add(-25 * time.Minute))
+	w.plan(noon.Add(-25 * time.Minute))
+	w.plan(noon)
+	w.plan(noon.Add(time.Minute))
+	want := []string{"Succeeded 0s", "Pending 100.001ms"}
+	if diff := cmp.Diff(want, story(append(w.ledger.Finished, w.ledger.Runs...), nil)); diff != "" {
+		t.Errorf("decided (-want +got):\n%s", diff)
+	}
+}
