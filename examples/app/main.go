@@ -125,8 +125,12 @@ func (a *app) print(c callback, r *http.Request, result string) {
 	if token == "" {
 		token = "none"
 	}
-	line := fmt.Sprintf("app: %-24s scheduled %s, %s late, attempt %d, token %s, occurrence %.8s…, data %s: %s\n",
-		name, c.ScheduledAt.Local().Format("15:04:05.000"), late, c.Attempt, token, c.Occurrence, c.Data, result)
+	data := ""
+	if len(c.Data) > 0 && string(c.Data) != "null" {
+		data = fmt.Sprintf(", data %s", c.Data)
+	}
+	line := fmt.Sprintf("app: %-20s scheduled %s, %s late, attempt %d, token %s, occurrence %.8s…%s: %s\n",
+		name, c.ScheduledAt.Local().Format("15:04:05.000"), late, c.Attempt, token, c.Occurrence, data, result)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, _ = io.WriteString(a.out, line)
