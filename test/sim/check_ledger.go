@@ -86,7 +86,7 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 	for id, r := range finished {
 		was, known := c.ends[id]
 		if !known && before[id] == nil {
-			c.failLocked("run %s of %s has ended and was never open", id, r.Key)
+			c.unborn(n, next, r)
 		}
 		if known && was != r.State {
 			c.failLocked("%s turns run %s of %s from %s into %s", n.name, id, r.Key, was, r.State)
@@ -128,6 +128,14 @@ func (c *checker) appeared(n *node, l *state.Ledger, r *run.Run) {
 	if r.State.Claimed() {
 		c.claimed(n, l, r)
 	}
+}
+
+// unborn checks a run that was decided and has ended in one write: replaced before it was sent.
+func (c *checker) unborn(n *node, l *state.Ledger, r *run.Run) {
+	if r.State != run.StateCanceled || r.Node != "" {
+		c.failLocked("run %s of %s has ended as %s and was never open", r.ID, r.Key, r.State)
+	}
+	c.appeared(n, l, r)
 }
 
 // moved checks what became of a run that stays open.
