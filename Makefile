@@ -67,6 +67,13 @@ test-tools:
 	@go build -o bin/controlplane ./test/controlplane/cmd/controlplane
 	@bin/controlplane build >/dev/null
 
+.PHONY: chaos
+chaos: test-tools ## Break real sidecars for TIME (10m); SEED=n replays, SIDECARS=n (3)
+	@echo "building the sidecar and the chaos test"
+	@go test -c -o bin/chaos ./test/chaos
+	@cd test/chaos && ../../bin/chaos -test.run '^TestChaos$$' -test.timeout 0 \
+		-chaos.time $${TIME:-10m} -chaos.seed $${SEED:-0} -chaos.sidecars $${SIDECARS:-3}
+
 .PHONY: fuzz
 fuzz: ## Fuzz each fuzz test for FUZZTIME (30s)
 	@scripts/fuzz.sh $${FUZZTIME:-30s}

@@ -253,6 +253,9 @@ func (s *Sidecar) Kill() {
 	<-s.exited
 }
 
+// Done is closed when the process has ended.
+func (s *Sidecar) Done() <-chan struct{} { return s.exited }
+
 // Exited reports whether the process has ended.
 func (s *Sidecar) Exited() bool {
 	select {

@@ -1,0 +1,302 @@
+package chaos
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasecron/leasecron/test/cluster"
+	"github.com/leasecron/leasecron/test/controlplane"
+)
+
+// options are what a run can be told.
+type options struct {
+	Time     time.Duration // for how long faults happen
+	Seed     uint64
+	Sidecars int
+	// Losses is how often the leader is made to lose afterwards, to see that each sidecar competes.
+	Losses int
+	// Logs is a folder for the logs of all processes and a list of the faults.
+	Logs string
+	Out  io.Writer // takes a line now and then
+}
+
+// The longest that a run waits for what has to happen once the faults have ended.
+const (
+	leadWithin   = 30 * time.Second
+	settleWithin = 3 * time.Minute
+)
+
+// session is one run.
+type session struct {
+	t        testing.TB
+	options  options
+	cluster  *cluster.Cluster
+	sidecars []*sidecar
+	witness  *witness
+	document document
+	calm     atomic.Bool // the apps behave well
+
+	mu       sync.Mutex
+	events   io.Writer
+	faults   map[kind]int // those that happened
+	promised []string     // IDs of runs that an API promised
+}
+
+// result is a run's outcome.
+type result struct {
+	account
+	Faults map[kind]int
+	// Leaderless is the longest time without a leader after the faults had ended.
+	Leaderless time.Duration
+	// Losses were forced when the faults had ended; after each, another sidecar, each in its turn,
+	// had to lead. SlowestTurn is the longest that this took.
+	Losses      int
+	SlowestTurn time.Duration
+	Processes   int
+	// LedgerVersions were watched, LedgerBytes is the largest of them.
+	LedgerVersions, LedgerBytes int
+}
+
+// torment starts everything, lets faults happen for the time that o names, waits until all is
+// settled, and judges. It fails t where it cannot do that, and leaves the judgment to the caller.
+func torment(ctx context.Context, t testing.TB, o options) result {
+	t.Helper()
+	events, err := os.Create(filepath.Join(o.Logs, "faults.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = events.Close() })
+	s := &session{t: t, options: o, events: events, faults: make(map[kind]int)}
+	s.cluster = cluster.New(t, controlplane.Start(t), s.document.text())
+	s.witness = newWitness(s.cluster, copies(t, filepath.Join(o.Logs, "ledger.gz")))
+	for n := range o.Sidecars {
+		s.sidecars = append(s.sidecars, newSidecar(t, s.cluster, fmt.Sprintf("shop-%d", n), o.Logs, answer(o.Seed, s.calm.Load)))
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stopWatching()
+	background.Go(func() { s.witness.run(watching) })
+	background.Go(func() { s.progress(watching) })
+	for _, each := range s.sidecars {
+		if err := each.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.say("%d sidecars started; faults for %s", o.Sidecars, o.Time)
+
+	(&injector{session: s}).inject(ctx, plot(o.Seed, o.Time, o.Sidecars))
+	s.alive(ctx)
+	ended := time.Now()
+	s.calm.Store(true)
+	s.say("faults ended; waiting for a leader, then each sidecar has to lead in its turn")
+
+	r := result{Losses: o.Losses}
+	r.Leaderless = s.awaitLeader(ctx, ended)
+	for n := range o.Losses {
+		r.SlowestTurn = max(r.SlowestTurn, s.forceLoss(ctx, n))
+	}
+	until := time.Now().UTC()
+	s.settle(ctx, until)
+	s.say("settled %s after the last forced loss; stopping", time.Since(until).Round(100*time.Millisecond))
+	for _, each := range s.sidecars {
+		if p := each.claim(); p != nil {
+			each.terminate(p)
+		}
+	}
+	// What the sidecars recorded while they stopped.
+	if err := s.witness.read(ctx); err != nil {
+		t.Fatalf("read the documents at the end: %v", err)
+	}
+	s.finish(&r, until)
+	return r
+}
+
+// copies opens a compressed file: a run writes the ledger some thousand times.
+func copies(t testing.TB, path string) io.Writer {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := gzip.NewWriter(file)
+	t.Cleanup(func() {
+		_ = out.Close()
+		_ = file.Close()
+	})
+	return out
+}
+
+// finish judges, and adds what is known of the processes.
+func (s *session) finish(r *result, until time.Time) {
+	e := evidence{testimony: s.witness.testimony(), Arrivals: s.arrivals(), Promised: s.promised, Until: until}
+	r.account = judge(e)
+	r.Faults = s.faults
+	r.LedgerVersions, r.LedgerBytes = e.Watched, e.Bytes
+	for _, each := range s.sidecars {
+		each.mu.Lock()
+		r.Processes += each.lives
+		for _, exit := range each.unordered {
+			r.Violations = append(r.Violations, "a process ended without being told to: "+exit)
+		}
+		for _, exit := range each.unclean {
+			r.Violations = append(r.Violations, "a process did not end in good order: "+exit)
+		}
+		each.mu.Unlock()
+	}
+}
+
+// alive starts the sidecars whose process is gone.
+func (s *session) alive(ctx context.Context) {
+	if ctx.Err() != nil {
+		s.t.Fatalf("interrupted: %v", context.Cause(ctx))
+	}
+	for _, each := range s.sidecars {
+		if err := each.start(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// awaitLeader returns for how long since the faults ended nobody led.
+func (s *session) awaitLeader(ctx context.Context, ended time.Time) time.Duration {
+	s.await(ctx, leadWithin, "a leader after the faults", func() bool {
+		return slices.ContainsFunc(s.sidecars, leads)
+	})
+	return time.Since(ended)
+}
+
+// forceLoss makes the sidecar whose turn it is the only one whose app is up, so that another one
+// that leads loses, and returns how long it took until this one led.
+func (s *session) forceLoss(ctx context.Context, n int) time.Duration {
+	turn := n % len(s.sidecars)
+	began := time.Now()
+	for i, each := range s.sidecars {
+		if i != turn {
+			each.appDown.Add(1)
+			defer each.appDown.Add(-1)
+		}
+	}
+	s.await(ctx, leadWithin, s.sidecars[turn].name+" leads when it is the only one that can", func() bool {
+		return leads(s.sidecars[turn])
+	})
+	return time.Since(began)
+}
+
+func leads(s *sidecar) bool {
+	p := s.running()
+	return p != nil && p.Address() != "" && p.Leads()
+}
+
+// settle waits until every instant before a time is decided and every run of before has ended.
+func (s *session) settle(ctx context.Context, until time.Time) {
+	open := ""
+	s.await(ctx, settleWithin, "every instant decided and every run ended", func() bool {
+		open = s.open(until)
+		return open == ""
+	}, &open)
+}
+
+// open names something that is not settled, or nothing.
+func (s *session) open(until time.Time) string {
+	l := s.witness.testimony().Ledger
+	if !l.Watermark.After(until) {
+		return fmt.Sprintf("the watermark is %s", l.Watermark.Format(clock))
+	}
+	for key, t := range l.Triggers {
+		if t.Lags() && t.Cursor.Before(until) {
+			return fmt.Sprintf("%s is decided up to %s only", key, t.Cursor.Format(clock))
+		}
+	}
+	for _, r := range l.Runs {
+		if r.ScheduledAt.Before(until) {
+			return fmt.Sprintf("run %s of %s is %s on %q", r.ID, r.Key, r.State, r.Node)
+		}
+	}
+	return ""
+}
+
+// await polls a condition, and fails the test when it does not come; detail says why, if given.
+func (s *session) await(ctx context.Context, within time.Duration, what string, ok func() bool, detail ...*string) {
+	s.t.Helper()
+	deadline := time.Now().Add(within)
+	for !ok() {
+		if time.Now().After(deadline) {
+			why := ""
+			for _, d := range detail {
+				why += ": " + *d
+			}
+			s.dump()
+			s.t.Fatalf("not within %s: %s%s", within, what, why)
+		}
+		if !wait(ctx, 50*time.Millisecond) {
+			s.t.Fatalf("interrupted: %v", context.Cause(ctx))
+		}
+	}
+}
+
+// dump keeps the logs of the processes that still run.
+func (s *session) dump() {
+	for _, each := range s.sidecars {
+		if p := each.running(); p != nil {
+			each.mu.Lock()
+			each.keepLog(p, each.lives)
+			each.mu.Unlock()
+		}
+	}
+}
+
+// arrivals gathers what the apps recorded.
+func (s *session) arrivals() []arrival {
+	var out []arrival
+	for _, each := range s.sidecars {
+		each.mu.Lock()
+		stopped := slices.Clone(each.stopped)
+		each.mu.Unlock()
+		for _, c := range cluster.Arrivals("", each.app) {
+			a := arrival{
+				At: c.At.UTC(), Run: c.Body.ID, Occurrence: c.Body.Occurrence, Attempt: c.Body.Attempt,
+				Job: c.Body.Job, ScheduledAt: c.Body.ScheduledAt.UTC(),
+			}
+			if c.Body.FiredAt != nil {
+				a.FiredAt = c.Body.FiredAt.UTC()
+			}
+			if c.Body.Term != nil {
+				a.Term = *c.Body.Term
+			}
+			a.Frozen = slices.ContainsFunc(stopped, func(s span) bool { return s.overlaps(a.FiredAt, a.At) })
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b arrival) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// progress says every half minute how it goes.
+func (s *session) progress(ctx context.Context) {
+	for wait(ctx, 30*time.Second) {
+		seen := s.witness.testimony()
+		s.mu.Lock()
+		faults := 0
+		for _, n := range s.faults {
+			faults += n
+		}
+		s.mu.Unlock()
+		s.say("%d faults undone, %d callbacks, %d runs recorded, term %d held by %s",
+			faults, len(s.arrivals()), len(seen.Runs), seen.Ledger.Term, strings.TrimSpace(seen.Ledger.Holder))
+	}
+}
+
+func (s *session) say(format string, args ...any) {
+	fmt.Fprintf(s.options.Out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
