@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // defaultTimeout bounds an attempt of a job that is not defined any more.
@@ -29,8 +32,23 @@ func (a *attempts) start(h *held) {
 	h.cancel = cancel
 	a.group.Go(func() {
 		defer cancel(nil)
-		a.engine.end(h, a.engine.attempt(ctx, h))
+		a.engine.end(h, a.engine.guarded(ctx, h))
 	})
+}
+
+// guarded is attempt, of which even a bug of this program ends that attempt alone: no other run
+// may suffer, and the job may not stay blocked (R146).
+func (e *Engine) guarded(ctx context.Context, h *held) (o run.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("an attempt failed inside the sidecar: this is a bug", slog.Any(logkey.Error, p), slog.String("stack", string(debug.Stack())))
+			o = run.Outcome{
+				State: run.StateFailed, Code: run.CodeFailed, Unknown: true, EndedAt: e.o.Now(),
+				Message: "the sidecar failed while it called the app; its log says more",
+			}
+		}
+	}()
+	return e.attempt(ctx, h)
 }
 
 // attempt waits for the run's due time and delivers it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,9 @@ type app struct {
 	mu     sync.Mutex
 	calls  []call
 	work   time.Duration // how long each call takes
+	workOf func(a run.Attempt) time.Duration
 	answer func(a run.Attempt) run.Outcome
+	refuse atomic.Bool // the process is dead: it sends nothing any more
 }
 
 type call struct {
@@ -34,7 +37,7 @@ type call struct {
 }
 
 func (a *app) Invoke(ctx context.Context, at run.Attempt) run.Outcome {
-	if err := at.MayStart(); err != nil {
+	if err := at.MayStart(); err != nil || a.refuse.Load() {
 		return run.Outcome{State: run.StateCanceled, NotSent: true, Refused: true, EndedAt: time.Now()}
 	}
 	start := time.Now()
@@ -42,6 +45,9 @@ func (a *app) Invoke(ctx context.Context, at run.Attempt) run.Outcome {
 	a.mu.Lock()
 	a.calls = append(a.calls, call{at, start})
 	work, answer := a.work, a.answer
+	if a.workOf != nil {
+		work = a.workOf(at)
+	}
 	a.mu.Unlock()
 	select {
 	case <-time.After(min(work, at.Timeout)):

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +56,7 @@ type App struct {
 	defs            definitions
 	target          currentTarget
 	clock           serverClock
+	leaving         atomic.Bool      // the leadership is handed over, for good
 	reachability    [2]chan struct{} // each receives when the probe's answer changed
 }
 
@@ -210,6 +212,7 @@ func (a *App) Run(ctx context.Context) error {
 		})
 	})
 	reason := campaign.Wait() // the leadership is handed over when this returns
+	a.leaving.Store(true)
 	a.log.Info("stopping: handed over, finishing runs", slog.Any(logkey.Reason, reason))
 
 	grace, cancel := context.WithTimeout(last, a.settings.ShutdownGrace)
@@ -271,7 +274,7 @@ type leadership struct{ elector election.Elector }
 func (l leadership) Leader() api.Leader {
 	s := l.elector.Status()
 	return api.Leader{
-		Name: s.Holder, Self: s.Identity, IsLeader: s.Leading, Term: s.Term, Lease: s.Lease,
+		Name: s.HolderName(), Self: election.Status{Holder: s.Identity}.HolderName(), IsLeader: s.Leading, Term: s.Term, Lease: s.Lease,
 		AcquiredAt: s.AcquiredAt, RenewedAt: s.RenewedAt,
 	}
 }

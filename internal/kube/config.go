@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 )
 
 // ErrNoConfig reports that nothing says where the API server is.
@@ -44,7 +42,3 @@ func version() string {
 	}
 	return info.Main.Version
 }
-
-// SetLogger sends what client-go has to say on its own to log instead of standard error. It is for
-// the whole process: call it once, before New.
-func SetLogger(log *slog.Logger) { klog.SetSlogLogger(log) }
