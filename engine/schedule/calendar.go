@@ -44,11 +44,14 @@ func CheckCalendars(specs map[string]CalendarSpec) error {
 	if len(specs) > MaxCalendars {
 		return fmt.Errorf("there are %d calendars, the limit is %d", len(specs), MaxCalendars)
 	}
-	var all []error
+	c := newCalendarCompiler(specs, utcZone)
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
-		if _, err := compileCalendar(name, specs, utcZone); err != nil {
-			all = append(all, err)
-		}
+		c.add(name)
+	}
+	slices.SortStableFunc(c.errs, func(a, b *CalendarError) int { return strings.Compare(a.Name, b.Name) })
+	var all []error
+	for _, err := range c.errs {
+		all = append(all, err)
 	}
 	return errors.Join(all...)
 }
@@ -62,101 +65,116 @@ type calendar interface {
 
 // compileCalendar makes the calendar of a name for triggers in a zone.
 func compileCalendar(name string, specs map[string]CalendarSpec, triggerZone *zone) (calendar, error) {
-	c := calendarCompiler{specs: specs, zone: triggerZone, state: make(map[string]visit)}
-	if err := c.add(name); err != nil {
-		return nil, err
+	c := newCalendarCompiler(specs, triggerZone)
+	if _, ok := specs[name]; ok {
+		c.add(name)
+	} else {
+		c.refuse(name, errors.New("it is not defined"))
 	}
-	if len(c.found) == 1 {
+	switch {
+	case len(c.errs) > 0:
+		return nil, c.errs[0]
+	case len(c.found) == 1:
 		return c.found[0], nil
+	default:
+		return c.found, nil
 	}
-	return c.found, nil
 }
 
 // calendarCompiler flattens calendars made of others: each is looked at once, however
 // often it is named.
 type calendarCompiler struct {
 	specs map[string]CalendarSpec
-	zone  *zone
+	zone  *zone // of the trigger
 	state map[string]visit
-	path  []string
+	path  []string // from the calendar asked for to the one that is looked at
 	found anyCalendar
+	errs  []*CalendarError
 }
 
 type visit int
 
 const (
 	unvisited visit = iota
-	open            // on the path that leads here
+	open            // on the path
 	done
 )
 
-func (c *calendarCompiler) add(name string) error {
+func newCalendarCompiler(specs map[string]CalendarSpec, z *zone) *calendarCompiler {
+	return &calendarCompiler{specs: specs, zone: z, state: make(map[string]visit)}
+}
+
+func (c *calendarCompiler) refuse(name string, err error) {
+	c.errs = append(c.errs, &CalendarError{Name: name, Err: err})
+}
+
+// add compiles a calendar that is defined, and those that it names.
+func (c *calendarCompiler) add(name string) {
 	switch c.state[name] {
 	case open:
-		return &CalendarError{name, fmt.Errorf("it contains itself: %s", strings.Join(append(c.path, name), " → "))}
+		c.refuse(name, fmt.Errorf("it contains itself: %s", strings.Join(append(c.path, name), " → ")))
+		return
 	case done:
-		return nil
+		return
 	case unvisited:
-	}
-	spec, ok := c.specs[name]
-	if !ok {
-		if len(c.path) > 0 {
-			return &CalendarError{c.path[len(c.path)-1], fmt.Errorf("any names %s, which is not defined", clip(name))}
-		}
-		return &CalendarError{name, errors.New("it is not defined")}
 	}
 	c.state[name] = open
 	c.path = append(c.path, name)
-	made, err := c.compile(name, spec)
-	if err != nil {
-		return err
-	}
-	if made != nil {
-		c.found = append(c.found, made)
+	if err := c.compile(name, c.specs[name]); err != nil {
+		c.refuse(name, err)
 	}
 	c.path = c.path[:len(c.path)-1]
 	c.state[name] = done
-	return nil
 }
 
-// compile returns the calendar of one definition, or nil for one that is made of others.
-func (c *calendarCompiler) compile(name string, spec CalendarSpec) (calendar, error) {
+func (c *calendarCompiler) compile(name string, spec CalendarSpec) error {
 	if !validName(name) {
-		return nil, &CalendarError{name, fmt.Errorf("the name does not match %s", namePattern)}
+		return fmt.Errorf("the name does not match %s", namePattern)
 	}
 	if err := spec.checkKind(); err != nil {
-		return nil, &CalendarError{name, err}
+		return err
+	}
+	if spec.Any != nil {
+		return c.addParts(name, spec)
 	}
 	z := c.zone
 	if spec.TimeZone != "" {
 		var err error
 		if z, err = loadZone(spec.TimeZone); err != nil {
-			return nil, &CalendarError{name, err}
+			return err
 		}
-	}
-	if spec.Any != nil {
-		if spec.TimeZone != "" {
-			return nil, &CalendarError{name, errors.New("timeZone has no meaning beside any, write it in the calendars named there")}
-		}
-		for _, other := range spec.Any {
-			if err := c.add(other); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil //nolint:nilnil // its parts have been added
 	}
 	if spec.ICS != "" {
 		events, err := parseICS(spec.ICS)
 		if err != nil {
-			return nil, &CalendarError{name, err}
+			return err
 		}
-		return newEventCalendar(events, z), nil
+		c.found = append(c.found, newEventCalendar(events, z))
+		return nil
 	}
 	wall, err := spec.wallCalendar()
 	if err != nil {
-		return nil, &CalendarError{name, err}
+		return err
 	}
-	return zonedCalendar{wall: wall, zone: z}, nil
+	c.found = append(c.found, zonedCalendar{wall: wall, zone: z})
+	return nil
+}
+
+func (c *calendarCompiler) addParts(name string, spec CalendarSpec) error {
+	if spec.TimeZone != "" {
+		return errors.New("timeZone has no meaning beside any, write it in the calendars named there")
+	}
+	if len(spec.Any) == 0 {
+		return errors.New("any is empty, want names of calendars")
+	}
+	for _, part := range spec.Any {
+		if _, ok := c.specs[part]; !ok {
+			c.refuse(name, fmt.Errorf("any names %s, which is not defined", clip(part)))
+			continue
+		}
+		c.add(part)
+	}
+	return nil
 }
 
 // checkKind refuses a definition that does not have exactly one kind.

@@ -68,6 +68,7 @@ func (f *cronField) weekdaysOf(mask uint32, length, firstDay int) uint32 {
 		return 1 << (first + (length-first)/7*7)
 	case formNthDOW:
 		return 1 << (first + (f.k-1)*7)
+	default:
 	}
 	var days uint32
 	for day := 1; day <= length; day++ {

@@ -92,17 +92,17 @@ func parseField(kind fieldKind, text string) (cronField, error) {
 		}
 	}
 	upper := strings.ToUpper(text)
-	switch {
-	case upper == "*":
+	switch upper {
+	case "*":
 		return cronField{form: formAny}, nil
-	case upper == "?":
+	case "?":
 		if kind != fieldDOM && kind != fieldDOW {
 			return cronField{}, fmt.Errorf("? is for the dom and dow fields only, write *")
 		}
 		return cronField{form: formAny}, nil
-	case upper == "H":
+	case "H":
 		if kind == fieldYear {
-			return cronField{}, fmt.Errorf("H has no meaning here, write a year or *")
+			return cronField{}, fmt.Errorf("%s has no meaning here, write a year or *", text)
 		}
 		return cronField{form: formHash}, nil
 	}
@@ -160,7 +160,7 @@ func parseForm(kind fieldKind, upper, text string) (f cronField, special bool, e
 			}
 			return cronField{form: formNthDOW, n: n % 7, k: k}, true, nil
 		case upper == "L":
-			return f, true, fmt.Errorf("L needs a weekday before it, as in FRIL")
+			return f, true, fmt.Errorf("%s needs a weekday before it, as in FRIL", text)
 		case strings.Contains(upper, ",") && strings.Contains(upper, "L"):
 			return f, true, fmt.Errorf("%s is malformed, want nL or n#k alone in the field", clip(text))
 		case strings.HasSuffix(upper, "L"):

@@ -44,19 +44,20 @@ func parseClock(text string) (time.Duration, bool) {
 	if !isDigits(days) || len(days) > 4 || !twoDigits(hours, 23) || !twoDigits(parts[1], 59) || !twoDigits(seconds, 59) {
 		return 0, false
 	}
-	d := digits(days)*day + digits(hours)*time.Hour + digits(parts[1])*time.Minute +
-		digits(seconds)*time.Second + digits(fraction)*time.Microsecond
-	return d, true
+	total := ((digits(days)*24+digits(hours))*60+digits(parts[1]))*60 + digits(seconds)
+	return time.Duration(total)*time.Second + time.Duration(digits(fraction))*time.Microsecond, true
 }
 
-func twoDigits(text string, most time.Duration) bool {
+func twoDigits(text string, most int64) bool {
 	return len(text) == 2 && isDigits(text) && digits(text) <= most
 }
 
 // digits reads a short number that has been checked.
-func digits(text string) time.Duration {
-	n, _ := strconv.Atoi(text) //nolint:errcheck // digits only, at most six
-	return time.Duration(n)
+func digits(text string) (n int64) {
+	for i := range len(text) {
+		n = n*10 + int64(text[i]-'0')
+	}
+	return n
 }
 
 // formatClock writes [d.]hh:mm:ss[.ffffff].

@@ -91,5 +91,6 @@ func ExampleCheckCalendars() {
 	}))
 	// Output:
 	// calendar closed: any names holidays, which is not defined
+	// calendar closed: any names weekends, which is not defined
 	// calendar night: from and to are both 22:00: the span would be empty or the whole day
 }

@@ -56,50 +56,84 @@ func TestReportedInstants(t *testing.T) {
 		row, what, text, after string
 		want                   string // the instants that follow
 	}{
-		{"R032", "a fixed time that occurs twice fires once", "0 2 * * * tz=Europe/Berlin", "2023-10-28T12:00:00Z",
-			"2023-10-29T00:00:00Z 2023-10-30T01:00:00Z"},
+		{
+			"R032", "a fixed time that occurs twice fires once", "0 2 * * * tz=Europe/Berlin", "2023-10-28T12:00:00Z",
+			"2023-10-29T00:00:00Z 2023-10-30T01:00:00Z",
+		},
 		// DESIGN: a time that does not occur is left out unless gap=next; the report wants it run after the gap.
-		{"R033", "a time in a gap is skipped by default", "0 2 * * * tz=America/Los_Angeles", "2025-03-09T00:00:00-08:00",
-			"2025-03-10T09:00:00Z"},
-		{"R033", "and fires right after the gap with gap=next", "0 2 * * * tz=America/Los_Angeles gap=next",
-			"2025-03-09T00:00:00-08:00", "2025-03-09T10:00:00Z 2025-03-10T09:00:00Z"},
-		{"R034", "a time in the middle of a gap is skipped by default", "30 2 * * * tz=America/New_York",
-			"2026-03-08T00:00:00Z", "2026-03-09T06:30:00Z"},
-		{"R034", "and fires once at the gap's end with gap=next", "*/10 2 * * * tz=America/New_York gap=next",
-			"2026-03-08T00:00:00Z", "2026-03-08T07:00:00Z 2026-03-09T06:00:00Z"},
-		{"R038", "a walk over the change ends", "0 0/15 * * * ? tz=Europe/Berlin end=2017-10-29T03:00:00Z",
+		{
+			"R033", "a time in a gap is skipped by default", "0 2 * * * tz=America/Los_Angeles", "2025-03-09T00:00:00-08:00",
+			"2025-03-10T09:00:00Z",
+		},
+		{
+			"R033", "and fires right after the gap with gap=next", "0 2 * * * tz=America/Los_Angeles gap=next",
+			"2025-03-09T00:00:00-08:00", "2025-03-09T10:00:00Z 2025-03-10T09:00:00Z",
+		},
+		{
+			"R034", "a time in the middle of a gap is skipped by default", "30 2 * * * tz=America/New_York",
+			"2026-03-08T00:00:00Z", "2026-03-09T06:30:00Z",
+		},
+		{
+			"R034", "and fires once at the gap's end with gap=next", "*/10 2 * * * tz=America/New_York gap=next",
+			"2026-03-08T00:00:00Z", "2026-03-08T07:00:00Z 2026-03-09T06:00:00Z",
+		},
+		{
+			"R038", "a walk over the change ends", "0 0/15 * * * ? tz=Europe/Berlin end=2017-10-29T03:00:00Z",
 			"2017-10-29T00:59:59Z", "2017-10-29T01:00:00Z 2017-10-29T01:15:00Z 2017-10-29T01:30:00Z 2017-10-29T01:45:00Z " +
-				"2017-10-29T02:00:00Z 2017-10-29T02:15:00Z 2017-10-29T02:30:00Z 2017-10-29T02:45:00Z none"},
-		{"R039", "midnight of a day of 25 hours", "0 0 * * * tz=Europe/London", "2026-10-24T23:00:00Z",
-			"2026-10-26T00:00:00Z"},
-		{"R041", "the search starts at the second of two equal times", "18 1 * * * tz=America/Los_Angeles",
-			"2022-11-06T09:18:00Z", "2022-11-07T09:18:00Z"},
-		{"R042", "the day of the change has its own offset", "4 16 * * * tz=America/New_York", "2025-03-08T22:00:00Z",
-			"2025-03-09T20:04:00Z 2025-03-10T20:04:00Z"},
-		{"R043", "the Monday after the change", "0 12 * * 1 tz=Europe/Berlin", "2013-10-22T00:00:00Z",
-			"2013-10-28T11:00:00Z 2013-11-04T11:00:00Z"},
-		{"R045", "a change by half an hour", "15 2 * * * tz=Australia/Lord_Howe", "2025-10-03T18:00:00Z",
-			"2025-10-05T15:15:00Z"},
-		{"R045", "and the end of its gap", "15 2 * * * tz=Australia/Lord_Howe gap=next", "2025-10-03T18:00:00Z",
-			"2025-10-04T15:30:00Z 2025-10-05T15:15:00Z"},
-		{"R045", "a change back at midnight", "0 0 * * * tz=America/Havana", "2025-11-01T12:00:00Z",
-			"2025-11-02T04:00:00Z 2025-11-03T05:00:00Z"},
+				"2017-10-29T02:00:00Z 2017-10-29T02:15:00Z 2017-10-29T02:30:00Z 2017-10-29T02:45:00Z none",
+		},
+		{
+			"R039", "midnight of a day of 25 hours", "0 0 * * * tz=Europe/London", "2026-10-24T23:00:00Z",
+			"2026-10-26T00:00:00Z",
+		},
+		{
+			"R041", "the search starts at the second of two equal times", "18 1 * * * tz=America/Los_Angeles",
+			"2022-11-06T09:18:00Z", "2022-11-07T09:18:00Z",
+		},
+		{
+			"R042", "the day of the change has its own offset", "4 16 * * * tz=America/New_York", "2025-03-08T22:00:00Z",
+			"2025-03-09T20:04:00Z 2025-03-10T20:04:00Z",
+		},
+		{
+			"R043", "the Monday after the change", "0 12 * * 1 tz=Europe/Berlin", "2013-10-22T00:00:00Z",
+			"2013-10-28T11:00:00Z 2013-11-04T11:00:00Z",
+		},
+		{
+			"R045", "a change by half an hour", "15 2 * * * tz=Australia/Lord_Howe", "2025-10-03T18:00:00Z",
+			"2025-10-05T15:15:00Z",
+		},
+		{
+			"R045", "and the end of its gap", "15 2 * * * tz=Australia/Lord_Howe gap=next", "2025-10-03T18:00:00Z",
+			"2025-10-04T15:30:00Z 2025-10-05T15:15:00Z",
+		},
+		{
+			"R045", "a change back at midnight", "0 0 * * * tz=America/Havana", "2025-11-01T12:00:00Z",
+			"2025-11-02T04:00:00Z 2025-11-03T05:00:00Z",
+		},
 		{"R046", "never back in time", "* * * * * tz=America/Sao_Paulo", "2016-02-21T02:00:00Z", "2016-02-21T02:01:00Z"},
-		{"R047", "the zone decides which day it is", "35 5 * * * tz=Etc/GMT-1", "2026-05-04T05:39:00Z",
-			"2026-05-05T04:35:00Z"},
+		{
+			"R047", "the zone decides which day it is", "35 5 * * * tz=Etc/GMT-1", "2026-05-04T05:39:00Z",
+			"2026-05-05T04:35:00Z",
+		},
 		{"R048", "old names keep working", "0 12 * * * tz=CET", "2026-07-01T00:00:00Z", "2026-07-01T10:00:00Z"},
 		{"R048", "old names keep working", "0 12 * * * tz=US/Pacific", "2026-07-01T00:00:00Z", "2026-07-01T19:00:00Z"},
 		{"R051", "no zone is UTC", "0 12 * * *", "2026-07-01T00:00:00Z", "2026-07-01T12:00:00Z"},
-		{"R055", "the repeated hour is walked through", "*/5 * * * * tz=America/New_York", "2026-11-01T06:10:00Z",
-			"2026-11-01T06:15:00Z"},
+		{
+			"R055", "the repeated hour is walked through", "*/5 * * * * tz=America/New_York", "2026-11-01T06:10:00Z",
+			"2026-11-01T06:15:00Z",
+		},
 		{"R055", "from within it", "* * * * * tz=America/New_York", "2026-11-01T06:30:15Z", "2026-11-01T06:31:00Z"},
 		{"R056", "31 February never comes", "0 0 0 31 FEB *", "2026-01-01T00:00:00Z", "none"},
 		{"R057", "30 February never comes", "0 0 30 2 *", "2026-01-01T00:00:00Z", "none"},
-		{"R058", "a month without the day is passed over", "0 0 31 2,3,4,5 *", "2018-07-27T00:00:00Z",
-			"2019-03-31T00:00:00Z 2019-05-31T00:00:00Z"},
+		{
+			"R058", "a month without the day is passed over", "0 0 31 2,3,4,5 *", "2018-07-27T00:00:00Z",
+			"2019-03-31T00:00:00Z 2019-05-31T00:00:00Z",
+		},
 		{"R058", "the next leap year", "0 0 29 2 *", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-		{"R059", "dom and dow: either one", "0 0 31 2 1-5", "2026-03-01T00:00:00Z",
-			"2027-02-01T00:00:00Z 2027-02-02T00:00:00Z"},
+		{
+			"R059", "dom and dow: either one", "0 0 31 2 1-5", "2026-03-01T00:00:00Z",
+			"2027-02-01T00:00:00Z 2027-02-02T00:00:00Z",
+		},
 		{"R061", "the last working day", "0 5 LW * *", "2023-10-01T00:00:00Z", "2023-10-31T05:00:00Z"},
 		{"R061", "the last working day before a weekend", "0 5 LW 5 ?", "2026-01-01T00:00:00Z", "2026-05-29T05:00:00Z"},
 		{"R062", "the last Friday", "0 0 * * 5L", "2024-07-11T00:00:00Z", "2024-07-26T00:00:00Z 2024-08-30T00:00:00Z"},
@@ -108,12 +142,18 @@ func TestReportedInstants(t *testing.T) {
 		{"R063", "the last Sunday as SUNL", "0 0 ? 10 SUNL", "2026-01-01T00:00:00Z", "2026-10-25T00:00:00Z 2027-10-31T00:00:00Z"},
 		{"R067", "six fields begin with seconds", "30 0 12 * * *", "2026-01-01T00:00:00Z", "2026-01-01T12:00:30Z"},
 		{"R067", "seven end with years", "30 0 12 1 1 ? 2028", "2026-01-01T00:00:00Z", "2028-01-01T12:00:30Z none"},
-		{"R068", "0/1 is every minute", "0/1 * * * ?", "2026-01-01T00:00:00Z",
-			"2026-01-01T00:01:00Z 2026-01-01T00:02:00Z 2026-01-01T00:03:00Z"},
-		{"R070", "a holiday is left out", "0 8 * * * calendar=holidays", "2026-12-24T00:00:00Z",
-			"2026-12-24T08:00:00Z 2026-12-26T08:00:00Z"},
-		{"R071", "a holiday is a day of the trigger's zone", "30 0 * * * tz=Europe/Berlin calendar=christmas", "2025-12-23T00:00:00Z",
-			"2025-12-23T23:30:00Z 2025-12-25T23:30:00Z"},
+		{
+			"R068", "0/1 is every minute", "0/1 * * * ?", "2026-01-01T00:00:00Z",
+			"2026-01-01T00:01:00Z 2026-01-01T00:02:00Z 2026-01-01T00:03:00Z",
+		},
+		{
+			"R070", "a holiday is left out", "0 8 * * * calendar=holidays", "2026-12-24T00:00:00Z",
+			"2026-12-24T08:00:00Z 2026-12-26T08:00:00Z",
+		},
+		{
+			"R071", "a holiday is a day of the trigger's zone", "30 0 * * * tz=Europe/Berlin calendar=christmas", "2025-12-23T00:00:00Z",
+			"2025-12-23T23:30:00Z 2025-12-25T23:30:00Z",
+		},
 	}
 	env := schedule.Env{Calendars: map[string]schedule.CalendarSpec{
 		"holidays":  {Dates: []string{"2026-12-25"}},

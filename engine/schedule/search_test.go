@@ -107,10 +107,10 @@ func TestWalksAgree(t *testing.T) {
 			t.Fatalf("%v: Count(%v, %v) = %d, want %d", s, from, to, n, len(all))
 		}
 		at := to
-		for i := len(all) - 1; i >= 0; i-- {
+		for _, want := range slices.Backward(all) {
 			prev, ok := line.Prev(at)
-			if !ok || !prev.Equal(all[i]) {
-				t.Fatalf("%v: Prev(%v) = %v, %v, want %v", s, at, prev, ok, all[i])
+			if !ok || !prev.Equal(want) {
+				t.Fatalf("%v: Prev(%v) = %v, %v, want %v", s, at, prev, ok, want)
 			}
 			at = prev
 		}

@@ -35,8 +35,8 @@ func Parse(text string) (Schedule, error) {
 	var s Schedule
 	var err error
 	body, options := splitOptions(words)
-	switch word := words[0]; {
-	case word == "manual":
+	switch word := words[0]; word {
+	case "manual":
 		if len(body) > 1 {
 			return Schedule{}, fmt.Errorf("manual takes nothing, but %s follows", clip(body[1]))
 		}
@@ -44,11 +44,11 @@ func Parse(text string) (Schedule, error) {
 			return Schedule{}, fmt.Errorf("manual takes no options, but %s follows", clip(options[0]))
 		}
 		return s, nil
-	case word == "rate":
+	case "rate":
 		err = s.parseRate(body[1:])
-	case word == "every":
+	case "every":
 		err = s.parseEvery(body[1:])
-	case word == "once":
+	case "once":
 		err = s.parseOnce(body[1:])
 	default:
 		if word == "cron" {

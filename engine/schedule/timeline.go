@@ -112,7 +112,7 @@ func (t *Timeline) bindCron() error {
 		return err
 	}
 	if t.key == "" && text.usesHash() {
-		return errors.New("H stands for a value that depends on the trigger: its key job/trigger is needed")
+		return errors.New("the value of H depends on the trigger: its key job/trigger is needed")
 	}
 	table, err := newCronTable(text, t.key)
 	if err != nil {
@@ -129,6 +129,9 @@ func (t *Timeline) bindCron() error {
 
 // Schedule returns what the timeline was compiled from.
 func (t *Timeline) Schedule() Schedule { return t.schedule }
+
+// Location returns the zone that the schedule is computed in.
+func (t *Timeline) Location() *time.Location { return t.zone.location }
 
 // First returns the first instant of a fixed delay: one interval after start, or after it
 // was first seen if that is later than what start gives. For other kinds it is the first

@@ -19,7 +19,8 @@ func TestNext(t *testing.T) {
 		"end is exclusive":   {"0 12 * * * end=2026-05-03T12:00:00Z", noon, noon, "2026-05-02T12:00:00Z none"},
 		"an end in the past": {"0 12 * * * end=2026-05-01T12:00:00Z", noon, noon, "none"},
 		"a start beyond the five years, which count from it": {
-			"0 0 29 2 * start=2040-03-01T00:00:00Z", noon, noon, "2044-02-29T00:00:00Z 2048-02-29T00:00:00Z"},
+			"0 0 29 2 * start=2040-03-01T00:00:00Z", noon, noon, "2044-02-29T00:00:00Z 2048-02-29T00:00:00Z",
+		},
 		"five years ahead":           {"0 0 12 1 5 ? 2031", noon, noon, "2031-05-01T12:00:00Z none"},
 		"more than five years ahead": {"1 0 12 1 5 ? 2031", noon, noon, "none"},
 		"far ahead":                  {"0 12 * * * tz=Europe/Paris", noon, "9000-06-30T12:00:00Z", "9000-07-01T10:00:00Z"},
@@ -27,14 +28,18 @@ func TestNext(t *testing.T) {
 		"long ago":                   {"0 12 * * *", noon, "0001-01-01T00:00:00Z", "0001-01-01T12:00:00Z"},
 
 		"a rate counts from when it was first seen, once an interval has passed": {
-			"rate 600s", noon, noon, "2026-05-01T12:10:00Z 2026-05-01T12:20:00Z"},
+			"rate 600s", noon, noon, "2026-05-01T12:10:00Z 2026-05-01T12:20:00Z",
+		},
 		"not before":                       {"rate 600s", noon, "2020-01-01T00:00:00Z", "2026-05-01T12:10:00Z"},
 		"it never drifts":                  {"rate 600s", noon, "2026-05-01T12:13:07.5Z", "2026-05-01T12:20:00Z"},
 		"a rate with a start begins there": {"rate 600s start=2026-05-01T12:01:00Z", noon, noon, "2026-05-01T12:01:00Z 2026-05-01T12:11:00Z"},
 		"a start in the past keeps the rhythm": {
-			"rate 3600s start=2000-01-01T00:30:00Z", noon, noon, "2026-05-01T12:30:00Z"},
-		"a rate of fractions": {"rate 1.5s start=2026-05-01T12:00:00.000001Z", noon, noon,
-			"2026-05-01T12:00:00.000001Z 2026-05-01T12:00:01.500001Z"},
+			"rate 3600s start=2000-01-01T00:30:00Z", noon, noon, "2026-05-01T12:30:00Z",
+		},
+		"a rate of fractions": {
+			"rate 1.5s start=2026-05-01T12:00:00.000001Z", noon, noon,
+			"2026-05-01T12:00:00.000001Z 2026-05-01T12:00:01.500001Z",
+		},
 		"a rate from the Unix epoch": {"rate 86400s", "1970-01-01T00:00:00Z", noon, "2026-05-02T00:00:00Z"},
 		"a rate that ends":           {"rate 600s end=2026-05-01T12:20:00Z", noon, noon, "2026-05-01T12:10:00Z none"},
 

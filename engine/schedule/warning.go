@@ -94,7 +94,7 @@ func (t *Timeline) gapWarning(s span, wall int64) Warning {
 		Reason: WarnGap,
 		At:     time.Unix(s.start, 0).UTC(),
 		Text: fmt.Sprintf("%s does not exist in %s, the clock skips it: %s",
-			formatWall(wall, time.DateTime), t.zoneName(), what),
+			formatWall(wall, time.DateTime), t.zone.location, what),
 	}
 }
 
@@ -107,10 +107,8 @@ func (t *Timeline) repeatWarning(s span, wall int64) Warning {
 		Reason: WarnRepeat,
 		At:     time.Unix(s.start, 0).UTC(),
 		Text: fmt.Sprintf("%s occurs twice in %s, the clock goes back: %s",
-			formatWall(wall, time.DateTime), t.zoneName(), what),
+			formatWall(wall, time.DateTime), t.zone.location, what),
 	}
 }
-
-func (t *Timeline) zoneName() string { return t.zone.location.String() }
 
 func formatWall(wall int64, layout string) string { return time.Unix(wall, 0).UTC().Format(layout) }

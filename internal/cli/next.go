@@ -109,6 +109,7 @@ type nextAnswer struct {
 	Warnings []schedule.Warning `json:"warnings,omitempty"`
 
 	instants []time.Time
+	zone     *time.Location
 }
 
 func (q nextQuery) answer(now time.Time) (*nextAnswer, error) {
@@ -120,14 +121,14 @@ func (q nextQuery) answer(now time.Time) (*nextAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := line.Schedule()
 	a := &nextAnswer{
-		Schedule: s.String(),
+		Schedule: line.Schedule().String(),
 		English:  line.English(),
-		TimeZone: zoneOf(s),
+		TimeZone: zoneOf(line.Schedule()),
 		Next:     formatInstants(instants),
 		Warnings: line.Warnings(after),
 		instants: instants,
+		zone:     line.Location(),
 	}
 	return a, nil
 }
@@ -216,14 +217,10 @@ func formatInstants(instants []time.Time) []string {
 
 // writeText prints each instant in UTC and on the zone's clock.
 func (a *nextAnswer) writeText(out, warnings io.Writer) error {
-	zone, err := schedule.LoadZone(a.TimeZone)
-	if err != nil {
-		return err
-	}
 	var b strings.Builder
 	fmt.Fprintln(&b, a.English)
 	for i, at := range a.instants {
-		fmt.Fprintf(&b, "%s  %s\n", a.Next[i], at.In(zone).Format("Mon 2006-01-02 15:04:05 -07:00"))
+		fmt.Fprintf(&b, "%s  %s\n", a.Next[i], at.In(a.zone).Format("Mon 2006-01-02 15:04:05 -07:00"))
 	}
 	if len(a.instants) == 0 {
 		fmt.Fprintln(&b, "no instant")

@@ -60,27 +60,33 @@ func TestSpans(t *testing.T) {
 		want     []string
 	}{
 		"an all-day event lasts a day": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:20261225"}, "2026-01-01 00:00", "2027-01-01 00:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:20261225"},
+			"2026-01-01 00:00", "2027-01-01 00:00",
 			[]string{"2026-12-25 00:00 1 days"},
 		},
 		"its end is the day after the last": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:20261225\nDTEND;VALUE=DATE:20261227"}, "2026-01-01 00:00", "2027-01-01 00:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:20261225\nDTEND;VALUE=DATE:20261227"},
+			"2026-01-01 00:00", "2027-01-01 00:00",
 			[]string{"2026-12-25 00:00 2 days"},
 		},
 		"an event that has begun is found": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:20261220\nDURATION:P1W"}, "2026-12-26 12:00", "2026-12-26 13:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:20261220\nDURATION:P1W"},
+			"2026-12-26 12:00", "2026-12-26 13:00",
 			[]string{"2026-12-20 00:00 7 days"},
 		},
 		"a time in a zone": {
 			[]string{"UID:1\nDTSTART;TZID=Europe/Paris:20260601T090000\nDTEND;TZID=Europe/London:20260601T093000"},
-			"2026-06-01 00:00", "2026-06-02 00:00", []string{"2026-06-01 09:00 1h30m0s Europe/Paris"},
+			"2026-06-01 00:00", "2026-06-02 00:00",
+			[]string{"2026-06-01 09:00 1h30m0s Europe/Paris"},
 		},
 		"a length over a clock change is elapsed time": {
 			[]string{"UID:1\nDTSTART;TZID=Europe/Paris:20260329T010000\nDTEND;TZID=Europe/Paris:20260329T040000"},
-			"2026-03-29 00:00", "2026-03-30 00:00", []string{"2026-03-29 01:00 2h0m0s Europe/Paris"},
+			"2026-03-29 00:00", "2026-03-30 00:00",
+			[]string{"2026-03-29 01:00 2h0m0s Europe/Paris"},
 		},
 		"a folded line is one line": {
-			[]string{"UID:1\nDTSTART;TZID=Europe/Pa\n ris:20260601T090000\nDURATION:PT90M"}, "2026-06-01 00:00", "2026-06-02 00:00",
+			[]string{"UID:1\nDTSTART;TZID=Europe/Pa\n ris:20260601T090000\nDURATION:PT90M"},
+			"2026-06-01 00:00", "2026-06-02 00:00",
 			[]string{"2026-06-01 09:00 1h30m0s Europe/Paris"},
 		},
 		"a rule keeps the wall time over clock changes": {
@@ -94,20 +100,24 @@ func TestSpans(t *testing.T) {
 			[]string{"2026-03-27 08:00 1h0m0s Asia/Tokyo", "2026-03-28 08:00 1h0m0s Asia/Tokyo"},
 		},
 		"a rule of old is found far ahead": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:16010101\nRRULE:FREQ=YEARLY"}, "2399-06-01 00:00", "2401-06-01 00:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:16010101\nRRULE:FREQ=YEARLY"},
+			"2399-06-01 00:00", "2401-06-01 00:00",
 			[]string{"2400-01-01 00:00 1 days", "2401-01-01 00:00 1 days"},
 		},
 		"every other week keeps its week": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:20260105\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR"}, "2026-02-01 00:00", "2026-03-01 00:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:20260105\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR"},
+			"2026-02-01 00:00", "2026-03-01 00:00",
 			[]string{"2026-02-02 00:00 1 days", "2026-02-06 00:00 1 days", "2026-02-16 00:00 1 days", "2026-02-20 00:00 1 days"},
 		},
 		"the last Monday of May": {
-			[]string{"UID:1\nDTSTART;VALUE=DATE:20200525\nRRULE:FREQ=YEARLY;BYMONTH=5;BYDAY=-1MO"}, "2026-01-01 00:00", "2028-01-01 00:00",
+			[]string{"UID:1\nDTSTART;VALUE=DATE:20200525\nRRULE:FREQ=YEARLY;BYMONTH=5;BYDAY=-1MO"},
+			"2026-01-01 00:00", "2028-01-01 00:00",
 			[]string{"2026-05-25 00:00 1 days", "2027-05-31 00:00 1 days"},
 		},
 		"a day excepted by its date": {
 			[]string{"UID:1\nDTSTART:20260601T090000\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=3\nEXDATE;VALUE=DATE:20260602"},
-			"2026-06-01 00:00", "2026-07-01 00:00", []string{"2026-06-01 09:00 1h0m0s", "2026-06-03 09:00 1h0m0s"},
+			"2026-06-01 00:00", "2026-07-01 00:00",
+			[]string{"2026-06-01 09:00 1h0m0s", "2026-06-03 09:00 1h0m0s"},
 		},
 		"a moved instance, given in another zone": {
 			[]string{
