@@ -51,7 +51,7 @@ type Result struct {
 // copy, accordingly. The caller commits l, then acts on the result; if the commit fails the
 // result is void.
 func Plan(in Input, l *state.Ledger) Result {
-	p := planner{in: in, l: l}
+	p := planner{in: in, l: l, spoiled: l.Spoiled()}
 	if l.CatalogRevision != in.Definitions.Revision {
 		l.CatalogRevision = in.Definitions.Revision
 		p.res.Changed = true
@@ -81,6 +81,8 @@ type planner struct {
 	l      *state.Ledger
 	res    Result
 	looked []standing
+	// spoiled are the jobs of which the ledger has a record that cannot be read.
+	spoiled map[string]bool
 }
 
 // standing is where a trigger stands after a turn has looked at it.
@@ -88,7 +90,8 @@ type standing struct {
 	key        run.Key
 	remembered state.Trigger
 	// at is the trigger's first undecided instant, zero where there is none; lags says that it is
-	// due already, advanced that the turn has decided some before it.
+	// due already or that the watermark has passed it, advanced that the turn has decided some
+	// before it.
 	at             time.Time
 	lags, advanced bool
 }
@@ -126,14 +129,17 @@ func (p *planner) decide(key run.Key) {
 	if !ok {
 		now.at = time.Time{}
 	}
-	now.lags = ok && !now.at.After(p.in.Horizon) // blocked, paused, or more than one turn decides
-	if now.lags && !blocked {
+	due := ok && !now.at.After(p.in.Horizon) // blocked, paused, or more than one turn decides
+	// An instant that is not due but was when a turn before looked further ahead, or when the clock
+	// had not been set back: the watermark has passed it undecided, so it keeps its entry.
+	now.lags = due || ok && now.at.Before(p.l.Watermark)
+	switch {
+	case due && !blocked:
 		p.res.Next = earlier(p.res.Next, p.in.Now)
-	}
-	if ok && !now.lags {
+	case ok && !due:
 		p.res.Next = earlier(p.res.Next, now.at)
 	}
-	if !now.lags {
+	if !due {
 		remembered.NextCatchUp = time.Time{}
 	}
 	now.remembered = remembered
@@ -143,7 +149,7 @@ func (p *planner) decide(key run.Key) {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
-	if len(p.l.Runs) >= MaxOpenRuns {
+	if len(p.l.Runs) >= MaxOpenRuns || p.spoiled[key.Job] {
 		return time.Time{}, true
 	}
 	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
