@@ -39,6 +39,9 @@ func (v *view) job(name string, now time.Time) JobStatus {
 		InFlight: v.ledger.Unfinished(name), LastSuccess: v.lastSuccess[name],
 	}
 	s.Paused, _ = v.definitions.Paused(run.Key{Job: name}, now)
+	if v.ledger.Spoiled()[name] {
+		s.Error = "a record of this job in the ledger cannot be read: repair or remove it under \"unreadable\""
+	}
 	if j.Err != nil {
 		s.Error, s.Paused = j.Err.Error(), current.Config.Paused
 	}

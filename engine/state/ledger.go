@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -23,6 +24,8 @@ type Ledger struct {
 	// Finished and Skipped wait to be written to the history.
 	Finished []run.Run  `json:"finished,omitempty"`
 	Skipped  []run.Skip `json:"skipped,omitempty"`
+	// Unreadable are records that this program cannot make sense of, kept as they are.
+	Unreadable []json.RawMessage `json:"unreadable,omitempty"`
 }
 
 // Trigger is what the ledger has to remember of one trigger beyond the watermark.
