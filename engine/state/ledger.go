@@ -26,6 +26,9 @@ type Ledger struct {
 	Skipped  []run.Skip `json:"skipped,omitempty"`
 	// Unreadable are records that this program cannot make sense of, kept as they are.
 	Unreadable []json.RawMessage `json:"unreadable,omitempty"`
+	// OddTriggers are the names of entries of Triggers that cannot be read. They are not lost: what
+	// stores the ledger leaves members that it does not know where they are.
+	OddTriggers []string `json:"-"`
 }
 
 // Trigger is what the ledger has to remember of one trigger beyond the watermark.

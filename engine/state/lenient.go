@@ -2,13 +2,14 @@ package state
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/leasecron/leasecron/engine/run"
 )
 
 // UnmarshalJSON reads a ledger in which single records may be unreadable, as one that a newer or
-// broken program wrote: such a record is kept as it is in Unreadable and spoils its own job alone,
-// never the takeover.
+// broken program wrote: such a record is kept as it is and spoils its own job alone, never the
+// takeover.
 func (l *Ledger) UnmarshalJSON(text []byte) error {
 	type plain Ledger // without this method
 	lenient := struct {
@@ -32,11 +33,7 @@ func (l *Ledger) UnmarshalJSON(text []byte) error {
 		var key run.Key
 		var t Trigger
 		if key.UnmarshalText([]byte(name)) != nil || json.Unmarshal(raw, &t) != nil {
-			record, err := json.Marshal(map[string]any{"key": name, "trigger": raw})
-			if err != nil {
-				return err
-			}
-			l.Unreadable = append(l.Unreadable, record)
+			l.OddTriggers = append(l.OddTriggers, name)
 			continue
 		}
 		l.SetTrigger(key, t)
@@ -47,10 +44,14 @@ func (l *Ledger) UnmarshalJSON(text []byte) error {
 // Spoiled names the jobs of which a record cannot be read. Their triggers stand still until
 // somebody has repaired or removed the record.
 func (l *Ledger) Spoiled() map[string]bool {
-	if len(l.Unreadable) == 0 {
+	if len(l.Unreadable)+len(l.OddTriggers) == 0 {
 		return nil
 	}
 	jobs := make(map[string]bool)
+	for _, name := range l.OddTriggers {
+		job, _, _ := strings.Cut(name, "/")
+		jobs[job] = true
+	}
 	for _, raw := range l.Unreadable {
 		var record struct {
 			Key json.RawMessage `json:"key"`

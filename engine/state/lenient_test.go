@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/leasecron/leasecron/engine/ledger"
@@ -37,8 +38,17 @@ func TestOneUnreadableRecordSpoilsItsJobAlone(t *testing.T) {
 		if len(spoiled) != 2 || !spoiled["bad"] || !spoiled["odd"] {
 			t.Errorf("spoiled jobs %v, want bad and odd", spoiled)
 		}
-		if len(l.Unreadable) != 2 {
-			t.Errorf("%d unreadable records kept, want 2: %s", len(l.Unreadable), l.Unreadable)
+		if len(l.Unreadable) != 1 {
+			t.Errorf("%d unreadable runs kept, want 1: %s", len(l.Unreadable), l.Unreadable)
+		}
+	}
+	text, _, err := store.Load(t.Context(), ledger.NameLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []string{`"odd/default":{"cursor":12}`, `"state":17`} {
+		if !strings.Contains(string(text), kept) {
+			t.Errorf("%s is gone from %s", kept, text)
 		}
 	}
 }
