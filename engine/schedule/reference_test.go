@@ -143,8 +143,8 @@ func walk(zone *time.Location, from, to time.Time, step time.Duration) []tick {
 	shown := make(map[int64]bool)
 	var last time.Time
 	for at := from.Add(-lookBack); at.Before(to); at = at.Add(step) {
-		local := at.In(zone)
-		wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)
+		_, offset := at.In(zone).Zone()
+		wall := time.Unix(at.Unix()+int64(offset), 0).UTC()
 		t := tick{at: at.UTC(), wall: wall, repeated: shown[wall.Unix()]}
 		if !last.IsZero() {
 			for w := last.Add(step); w.Before(wall); w = w.Add(step) {

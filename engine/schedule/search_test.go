@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,48 @@ func TestSearchAgreesWithReference(t *testing.T) {
 			}
 			if !ok || !at.Equal(w) {
 				t.Fatalf("%s: %v is missed, got %v, %v", text, w, at, ok)
+			}
+		}
+	})
+}
+
+// The days that match within five years are those that the reference finds day by day.
+func TestDatesAgreeWithReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fields := strings.Fields(generatedCron().Draw(t, "expr"))
+		dates := fields[len(fields)-3:]
+		if len(fields) == 7 {
+			dates = fields[3:]
+		}
+		expr := "0 0 0 " + strings.Join(dates, " ")
+		s, err := schedule.Parse(expr)
+		if err != nil {
+			t.Fatalf("Parse(%q) = %v", expr, err)
+		}
+		line, err := s.Compile(schedule.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := time.Date(rapid.IntRange(1976, 2076).Draw(t, "year"), 1, rapid.IntRange(1, 366).Draw(t, "day"), 0, 0, 0, 0, time.UTC)
+		limit := after.AddDate(5, 0, 0)
+		ref := newReference(expr)
+		at := after
+		for day := after.AddDate(0, 0, 1); !day.After(limit); day = day.AddDate(0, 0, 1) {
+			if !ref.matches(day) {
+				continue
+			}
+			next, ok := line.Next(at)
+			if !ok || !next.Equal(day) {
+				t.Fatalf("%s: Next(%v) = %v, %v, want %v", expr, at, next, ok, day)
+			}
+			if prev, ok := line.Prev(next); at != after && (!ok || !prev.Equal(at)) {
+				t.Fatalf("%s: Prev(%v) = %v, %v, want %v", expr, next, prev, ok, at)
+			}
+			at = next
+		}
+		if at == after {
+			if next, ok := line.Next(after); ok {
+				t.Fatalf("%s: Next(%v) = %v, want none within five years", expr, after, next)
 			}
 		}
 	})
