@@ -2,8 +2,11 @@ package controlplane_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +22,20 @@ import (
 	"github.com/leasecron/leasecron/test/controlplane"
 )
 
-func TestMain(m *testing.M) { controlplane.Main(m) }
+// childEnv turns the test binary into a program that owns a control plane until it is killed.
+const childEnv = "CONTROLPLANE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		controlplane.Main(m)
+	}
+	cp, err := controlplane.New(context.Background(), os.Stderr)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(cp.Etcd.PID(), cp.APIServer.PID(), cp.Dir())
+	select {}
+}
 
 func TestRBACAllowsWhatTheRoleSaysAndNothingElse(t *testing.T) {
 	cp := controlplane.Shared(t)
@@ -168,6 +184,42 @@ func TestCloseLeavesNoProcessAndNoFile(t *testing.T) {
 	if _, err := http.Get(cp.URL()); err == nil {
 		t.Errorf("%s still answers", cp.URL())
 	}
+}
+
+func TestKilledOwnerLeavesNoProcessAndTheNextStartRemovesItsFolder(t *testing.T) {
+	owner := exec.CommandContext(t.Context(), os.Args[0])
+	owner.Env = append(os.Environ(), childEnv+"=1")
+	stdout, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var etcd, apiServer int
+	var dir string
+	if _, err := fmt.Fscan(stdout, &etcd, &apiServer, &dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Wait() // killed
+
+	waitFor(t, func(context.Context) error {
+		return errors.Join(gone(etcd), gone(apiServer))
+	})
+	controlplane.Start(t)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", dir, err)
+	}
+}
+
+func gone(pid int) error {
+	if err := syscall.Kill(pid, 0); err == nil {
+		return fmt.Errorf("process %d is still there", pid)
+	}
+	return nil
 }
 
 func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
