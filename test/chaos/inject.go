@@ -132,11 +132,18 @@ func (i *injector) strikeAPI(ctx context.Context, f fault) string {
 		}
 		return "done"
 	}
-	sig := syscall.SIGTERM
-	if f.Kind == apiKill {
-		sig = syscall.SIGKILL
+	if f.Kind == apiRestart {
+		// In good order it waits a minute for connections that faults keep open.
+		if err := server.Signal(syscall.SIGTERM); err != nil {
+			i.t.Error(err)
+		}
+		for range 50 {
+			if server.PID() == 0 || !wait(ctx, 100*time.Millisecond) {
+				break
+			}
+		}
 	}
-	if err := server.End(sig); err != nil {
+	if err := server.End(syscall.SIGKILL); err != nil {
 		i.t.Error(err)
 	}
 	wait(ctx, f.For)
