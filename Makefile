@@ -74,6 +74,10 @@ chaos: test-tools ## Break real sidecars for TIME (10m); SEED=n replays, SIDECAR
 	@cd test/chaos && ../../bin/chaos -test.run '^TestChaos$$' -test.timeout 0 \
 		-chaos.time $${TIME:-10m} -chaos.seed $${SEED:-0} -chaos.sidecars $${SIDECARS:-3}
 
+.PHONY: sim
+sim: ## Simulate SEEDS (300) clusters full of faults, in simulated time
+	@go test ./test/sim -run 'TestSeeds$$' -v -count 1 -timeout 60m -sim.seeds $${SEEDS:-300}
+
 .PHONY: fuzz
 fuzz: ## Fuzz each fuzz test for FUZZTIME (30s)
 	@scripts/fuzz.sh $${FUZZTIME:-30s}
