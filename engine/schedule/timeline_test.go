@@ -27,6 +27,18 @@ func TestNext(t *testing.T) {
 		"the last instant of all":    {"0 0 31 12 *", noon, "9998-01-01T00:00:00Z", "9998-12-31T00:00:00Z none"},
 		"long ago":                   {"0 12 * * *", noon, "0001-01-01T00:00:00Z", "0001-01-01T12:00:00Z"},
 
+		"a gap far ahead": {
+			"30 2 8 3 * tz=America/New_York gap=next", noon, "2025-04-01T00:00:00Z", "2026-03-08T07:00:00Z 2027-03-08T07:30:00Z",
+		},
+		"a repeat far ahead": {
+			"30 1 1 11 * tz=America/New_York ambiguous=both", noon, "2025-12-01T00:00:00Z",
+			"2026-11-01T05:30:00Z 2026-11-01T06:30:00Z 2027-11-01T05:30:00Z",
+		},
+		"a day that never was, far ahead": {
+			"0 12 30 12 * tz=Pacific/Apia gap=next", noon, "2010-12-31T00:00:00Z",
+			"2011-12-30T10:00:00Z 2012-12-29T22:00:00Z",
+		},
+
 		"a rate counts from when it was first seen, once an interval has passed": {
 			"rate 600s", noon, noon, "2026-05-01T12:10:00Z 2026-05-01T12:20:00Z",
 		},
