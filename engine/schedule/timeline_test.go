@@ -27,6 +27,10 @@ func TestNext(t *testing.T) {
 		"the last instant of all":    {"0 0 31 12 *", noon, "9998-01-01T00:00:00Z", "9998-12-31T00:00:00Z none"},
 		"long ago":                   {"0 12 * * *", noon, "0001-01-01T00:00:00Z", "0001-01-01T12:00:00Z"},
 
+		"a step from a weekday runs to Sunday as 7": {
+			"0 0 ? * 1/2", noon, "2026-05-03T00:00:00Z",
+			"2026-05-04T00:00:00Z 2026-05-06T00:00:00Z 2026-05-08T00:00:00Z 2026-05-10T00:00:00Z",
+		},
 		"a gap far ahead": {
 			"30 2 8 3 * tz=America/New_York gap=next", noon, "2025-04-01T00:00:00Z", "2026-03-08T07:00:00Z 2027-03-08T07:30:00Z",
 		},

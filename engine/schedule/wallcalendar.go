@@ -145,11 +145,12 @@ func newCronCalendar(text string) (cronCalendar, error) {
 }
 
 func (c cronCalendar) at(wall int64) (excluded bool, until int64) {
-	// No expression that matches again does so later than a leap day around a century.
-	next, ok := c.table.next(wall, wall+secondsPerCycle/8)
+	// The rarest date, a leap day on a given weekday, is at most 40 years away.
+	const far = secondsPerCycle / 8
+	next, ok := c.table.next(wall, wall+far)
 	switch {
 	case !ok:
-		return false, wall + secondsPerCycle/8
+		return false, wall + far
 	case next > wall:
 		return false, next
 	default:
