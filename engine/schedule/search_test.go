@@ -83,12 +83,12 @@ func TestDatesAgreeWithReference(t *testing.T) {
 			if !ok || !next.Equal(day) {
 				t.Fatalf("%s: Next(%v) = %v, %v, want %v", expr, at, next, ok, day)
 			}
-			if prev, ok := line.Prev(next); at != after && (!ok || !prev.Equal(at)) {
+			if prev, ok := line.Prev(next); !at.Equal(after) && (!ok || !prev.Equal(at)) {
 				t.Fatalf("%s: Prev(%v) = %v, %v, want %v", expr, next, prev, ok, at)
 			}
 			at = next
 		}
-		if at == after {
+		if at.Equal(after) {
 			if next, ok := line.Next(after); ok {
 				t.Fatalf("%s: Next(%v) = %v, want none within five years", expr, after, next)
 			}

@@ -139,31 +139,34 @@ func TestPrevAndCount(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	now := utc(t, "2026-01-01T00:00:00Z")
-	for text, want := range map[string][]schedule.WarningReason{
-		"0 12 * * * tz=America/New_York":                            nil,
-		"30 2 * * * tz=America/New_York":                            {schedule.WarnGap},
-		"30 1 * * * tz=America/New_York":                            {schedule.WarnRepeat},
-		"*/15 * * * * tz=America/New_York":                          {schedule.WarnGap, schedule.WarnRepeat},
-		"30 2 * * * tz=Asia/Shanghai":                               nil,
-		"30 2 1 1 * tz=America/New_York":                            nil,
-		"30 2 * * * tz=America/New_York end=2026-03-01T00:00:00Z":   nil,
-		"30 2 * * * tz=America/New_York start=2026-04-01T00:00:00Z": nil,
-		"0 12 13 * FRI":                                             {schedule.WarnEither},
-		"0 12 13 * ?":                                               nil,
-		"0 0 12 1 1 ? 2020":                                         {schedule.WarnComplete},
-		"once 2020-01-01T00:00:00Z":                                 {schedule.WarnComplete},
-		"rate 60s end=2020-01-01T00:00:00Z":                         {schedule.WarnComplete},
-		"every 00:01:00 end=2020-01-01T00:00:00Z":                   {schedule.WarnComplete},
-		"every 00:01:00":                                            nil,
-		"manual":                                                    nil,
+	for _, tt := range []struct {
+		text string
+		want []schedule.WarningReason
+	}{
+		{"0 12 * * * tz=America/New_York", nil},
+		{"30 2 * * * tz=America/New_York", []schedule.WarningReason{schedule.WarnGap}},
+		{"30 1 * * * tz=America/New_York", []schedule.WarningReason{schedule.WarnRepeat}},
+		{"*/15 * * * * tz=America/New_York", []schedule.WarningReason{schedule.WarnGap, schedule.WarnRepeat}},
+		{"30 2 * * * tz=Asia/Shanghai", nil},
+		{"30 2 1 1 * tz=America/New_York", nil},
+		{"30 2 * * * tz=America/New_York end=2026-03-01T00:00:00Z", nil},
+		{"30 2 * * * tz=America/New_York start=2026-04-01T00:00:00Z", nil},
+		{"0 12 13 * FRI", []schedule.WarningReason{schedule.WarnEither}},
+		{"0 12 13 * ?", nil},
+		{"0 0 12 1 1 ? 2020", []schedule.WarningReason{schedule.WarnComplete}},
+		{"once 2020-01-01T00:00:00Z", []schedule.WarningReason{schedule.WarnComplete}},
+		{"rate 60s end=2020-01-01T00:00:00Z", []schedule.WarningReason{schedule.WarnComplete}},
+		{"every 00:01:00 end=2020-01-01T00:00:00Z", []schedule.WarningReason{schedule.WarnComplete}},
+		{"every 00:01:00", nil},
+		{"manual", nil},
 	} {
-		line := compile(t, text, schedule.Env{})
+		line := compile(t, tt.text, schedule.Env{})
 		var got []schedule.WarningReason
 		for _, w := range line.Warnings(now) {
 			got = append(got, w.Reason)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
 		}
 	}
 	gap := compile(t, "30 2 * * * tz=America/New_York gap=next", schedule.Env{}).Warnings(now)
