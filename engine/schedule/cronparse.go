@@ -123,54 +123,69 @@ func parseField(kind fieldKind, text string) (cronField, error) {
 	return f, nil
 }
 
-// parseForm reads the forms that stand alone in their field. special is false when the
-// text is an ordinary list.
+// parseForm reads the forms that stand alone in a day field. special is false when the text
+// is an ordinary list.
 func parseForm(kind fieldKind, upper, text string) (f cronField, special bool, err error) {
-	spec := &fieldSpecs[kind]
 	switch kind {
 	case fieldDOM:
-		switch {
-		case upper == "L":
-			return cronField{form: formLast}, true, nil
-		case upper == "LW":
-			return cronField{form: formLastWork}, true, nil
-		case strings.HasPrefix(upper, "L-") && isDigits(upper[2:]):
-			n, err := number(upper[2:], 0, 30)
-			return cronField{form: formLast, n: n}, true, err
-		case strings.HasSuffix(upper, "W") && isDigits(upper[:len(upper)-1]):
-			n, err := number(upper[:len(upper)-1], spec.min, spec.max)
-			return cronField{form: formWeekday, n: n}, true, err
-		case strings.ContainsAny(upper, "LW") && strings.Trim(upper, "0123456789LW-,/*") == "":
-			return f, true, fmt.Errorf("%s is malformed, want L, L-n, nW or LW alone in the field", clip(text))
-		}
+		return parseDateForm(upper, text)
 	case fieldDOW:
-		day, nth, hash := strings.Cut(upper, "#")
-		switch {
-		case hash:
-			n, err := spec.value(day)
-			if err != nil {
-				return f, true, fmt.Errorf("%s is malformed, want one weekday before #, as in FRI#2", clip(text))
-			}
-			if !isDigits(nth) {
-				return f, true, fmt.Errorf("%s is malformed, want a number from 1 to 5 after #, as in FRI#2", clip(text))
-			}
-			k, err := number(nth, 1, 5)
-			if err != nil {
-				return f, true, fmt.Errorf("# %w", err)
-			}
-			return cronField{form: formNthDOW, n: n % 7, k: k}, true, nil
-		case upper == "L":
-			return f, true, fmt.Errorf("%s needs a weekday before it, as in FRIL", text)
-		case strings.Contains(upper, ",") && strings.Contains(upper, "L"):
-			return f, true, fmt.Errorf("%s is malformed, want nL or n#k alone in the field", clip(text))
-		case strings.HasSuffix(upper, "L"):
-			n, err := spec.value(upper[:len(upper)-1])
-			if err != nil {
-				return f, true, fmt.Errorf("%s is malformed, want one weekday before L, as in FRIL", clip(text))
-			}
-			return cronField{form: formLastDOW, n: n % 7}, true, nil
+		return parseWeekdayForm(upper, text)
+	default:
+		return f, false, nil
+	}
+}
+
+// parseDateForm reads L, L-n, LW and nW.
+func parseDateForm(upper, text string) (f cronField, special bool, err error) {
+	before, fromLast := strings.CutPrefix(upper, "L-")
+	near, nearest := strings.CutSuffix(upper, "W")
+	switch {
+	case upper == "L":
+		return cronField{form: formLast}, true, nil
+	case upper == "LW":
+		return cronField{form: formLastWork}, true, nil
+	case fromLast && isDigits(before):
+		n, err := number(before, 0, 30)
+		return cronField{form: formLast, n: n}, true, err
+	case nearest && isDigits(near):
+		n, err := number(near, 1, 31)
+		return cronField{form: formWeekday, n: n}, true, err
+	case strings.ContainsAny(upper, "LW") && strings.Trim(upper, "0123456789LW-,/*") == "":
+		return f, true, fmt.Errorf("%s is malformed, want L, L-n, nW or LW alone in the field", clip(text))
+	}
+	return f, false, nil
+}
+
+// parseWeekdayForm reads nL and n#k, with a number or a name for n.
+func parseWeekdayForm(upper, text string) (f cronField, special bool, err error) {
+	spec := &fieldSpecs[fieldDOW]
+	day, nth, hash := strings.Cut(upper, "#")
+	lastDay, last := strings.CutSuffix(upper, "L")
+	switch {
+	case hash:
+		n, err := spec.value(day)
+		if err != nil {
+			return f, true, fmt.Errorf("%s is malformed, want one weekday before #, as in FRI#2", clip(text))
 		}
-	case fieldSecond, fieldMinute, fieldHour, fieldMonth, fieldYear:
+		if !isDigits(nth) {
+			return f, true, fmt.Errorf("%s is malformed, want a number from 1 to 5 after #, as in FRI#2", clip(text))
+		}
+		k, err := number(nth, 1, 5)
+		if err != nil {
+			return f, true, fmt.Errorf("# %w", err)
+		}
+		return cronField{form: formNthDOW, n: n % 7, k: k}, true, nil
+	case upper == "L":
+		return f, true, fmt.Errorf("%s needs a weekday before it, as in FRIL", text)
+	case strings.Contains(upper, ",") && strings.Contains(upper, "L"):
+		return f, true, fmt.Errorf("%s is malformed, want nL or n#k alone in the field", clip(text))
+	case last:
+		n, err := spec.value(lastDay)
+		if err != nil {
+			return f, true, fmt.Errorf("%s is malformed, want one weekday before L, as in FRIL", clip(text))
+		}
+		return cronField{form: formLastDOW, n: n % 7}, true, nil
 	}
 	return f, false, nil
 }

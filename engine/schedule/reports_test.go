@@ -146,6 +146,7 @@ func TestReportedInstants(t *testing.T) {
 			"R068", "0/1 is every minute", "0/1 * * * ?", "2026-01-01T00:00:00Z",
 			"2026-01-01T00:01:00Z 2026-01-01T00:02:00Z 2026-01-01T00:03:00Z",
 		},
+		// DESIGN: excluded instants are passed over, neither missed nor skipped.
 		{
 			"R070", "a holiday is left out", "0 8 * * * calendar=holidays", "2026-12-24T00:00:00Z",
 			"2026-12-24T08:00:00Z 2026-12-26T08:00:00Z",

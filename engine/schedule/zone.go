@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -72,6 +73,7 @@ func newZone(location *time.Location) *zone {
 		z.add(start, int64(next), shown)
 		offset = next
 	}
+	z.spans = slices.Clip(z.spans)
 	z.buildIndex()
 	return z
 }
