@@ -39,7 +39,7 @@ func (p *planner) moveCursors() {
 		changed = p.remember(s, target, behind) || s.advanced || changed
 		move := Move{Key: s.key, At: s.at}
 		if p.l.Triggers[s.key].Lags() {
-			move.At = time.Time{} // looked at in each turn anyhow
+			move.At, move.Lags = time.Time{}, true
 		}
 		p.res.Moves = append(p.res.Moves, move)
 	}

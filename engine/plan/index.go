@@ -9,28 +9,33 @@ import (
 )
 
 // Index holds the next undecided instant of every trigger that follows the watermark, so that a
-// turn costs what is due and not what is defined. Triggers that the ledger lists as exceptions
-// are looked at in each turn and are not in it.
+// turn costs what is due and not what is defined. Triggers that lag are looked at in each turn and
+// are only listed here: those of the ledger that is planned on need not be the same, because a write
+// whose answer was lost may have moved them without the index.
 //
 // It belongs to one goroutine. [Plan] only reads it; [Index.Apply] changes it, once what was
 // planned is committed.
 type Index struct {
 	queue dueQueue
 	place map[run.Key]int
+	lags  map[run.Key]bool
 }
 
-// Move says that a trigger's next undecided instant is another one; a zero At takes it out.
+// Move says that a trigger's next undecided instant is another one; a zero At takes it out. Lags
+// says that the trigger has an instant nevertheless, and is looked at in each turn.
 type Move struct {
-	Key run.Key
-	At  time.Time
+	Key  run.Key
+	At   time.Time
+	Lags bool
 }
 
 // NewIndex computes the next instant of every trigger from the definitions and the ledger.
 func NewIndex(d *Definitions, l *state.Ledger) *Index {
-	x := &Index{place: make(map[run.Key]int, len(d.Tracks))}
+	x := &Index{place: make(map[run.Key]int, len(d.Tracks)), lags: make(map[run.Key]bool)}
 	x.queue.place = x.place
 	for key, track := range d.Tracks {
 		if l.Triggers[key].Lags() {
+			x.lags[key] = true
 			continue
 		}
 		if at, ok := track.Undecided(l); ok {
@@ -45,6 +50,11 @@ func NewIndex(d *Definitions, l *state.Ledger) *Index {
 // Apply makes the moves of a plan that was committed.
 func (x *Index) Apply(moves []Move) {
 	for _, m := range moves {
+		if m.Lags {
+			x.lags[m.Key] = true
+		} else {
+			delete(x.lags, m.Key)
+		}
 		i, known := x.place[m.Key]
 		switch {
 		case m.At.IsZero() && known:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -27,7 +28,9 @@ type Input struct {
 	// committed: an instant up to it is decided now and sent when it comes.
 	Now, Horizon time.Time
 	// MaxRuns is how many runs this node may hold at once.
-	MaxRuns     int
+	MaxRuns int
+	// MaxOpen bounds the runs that are open in the ledger; 0 means [MaxOpenRuns].
+	MaxOpen     int
 	NewID       func() string
 	Definitions *Definitions
 	Index       *Index
@@ -59,6 +62,9 @@ func Plan(in Input, l *state.Ledger) Result {
 	keys, next := in.Index.until(in.Horizon)
 	p.res.Next = next
 	for key := range l.Triggers {
+		keys = append(keys, key)
+	}
+	for key := range in.Index.lags {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, run.Key.Compare)
@@ -149,7 +155,7 @@ func (p *planner) decide(key run.Key) {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
-	if len(p.l.Runs) >= MaxOpenRuns || p.spoiled[key.Job] {
+	if len(p.l.Runs) >= cmp.Or(p.in.MaxOpen, MaxOpenRuns) || p.spoiled[key.Job] {
 		return time.Time{}, true
 	}
 	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
