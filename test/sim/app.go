@@ -87,14 +87,14 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	sent := n.wall()
 	w.check.started(n, a, asked)
 	a.Started(sent)
-	w.logf(n.name, "SENDS %s attempt %d of %s, term %d, run %s", a.Run.Key, a.Run.Attempt, a.Run.ScheduledAt.Format("15:04:05.000"), a.FencingTerm, a.Run.ID[14:])
+	w.logf(n.name, "SENDS %s attempt %d of %s, term %d, run %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), a.FencingTerm, a.Run.ID[14:])
 
 	out := i.work(ctx, does, work)
 	if err := n.gate(); err != nil {
 		out = ended(err, true)
 	}
 	out.StartedAt = sent
-	w.logf(n.name, "%s attempt %d of %s: %s %s", a.Run.Key, a.Run.Attempt, a.Run.ScheduledAt.Format("15:04:05.000"), out.State, out.Message)
+	w.logf(n.name, "%s attempt %d of %s: %s %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), out.State, out.Message)
 	w.check.outcome(a, out)
 	return out
 }

@@ -40,6 +40,17 @@ func (c *checker) catalogWritten(next *state.Catalog) {
 
 // ledgerWritten checks one step of the ledger.
 func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
+	c.world.logf(n.name, "  wrote the ledger: term %d, watermark %s, %d open, %d ended, %d skipped", next.Term, clock(next.Watermark), len(next.Runs), len(next.Finished), len(next.Skipped))
+	for key, t := range next.Triggers {
+		if was := prev.Triggers[key]; was != t {
+			c.world.logf("", "    %s: cursor %s, awaits end %v, last end %s, fired %d, next catch-up %s", key, clock(t.Cursor), t.AwaitsEnd, clock(t.LastEnd), t.Fired, clock(t.NextCatchUp))
+		}
+	}
+	for key := range prev.Triggers {
+		if _, kept := next.Triggers[key]; !kept {
+			c.world.logf("", "    %s: no exception any more", key)
+		}
+	}
 	if next.Term < prev.Term {
 		c.failLocked("%s sets the term back from %d to %d", n.name, prev.Term, next.Term)
 	}
@@ -119,6 +130,7 @@ func (c *checker) appeared(n *node, l *state.Ledger, r *run.Run) {
 	c.attempts[key] = r.ID
 	c.seen[r.ID] = *r
 	c.world.tally("decided: " + string(r.Cause))
+	c.world.logf("", "    %s attempt %d of %s, run %s: %s by %s, due %s", r.Key, r.Attempt, clock(r.ScheduledAt), r.ID[14:], r.State, r.Cause, clock(r.DueAt))
 	switch {
 	case r.Cause == run.CauseSchedule:
 		c.decide(decision{r.Key, r.Version, r.ScheduledAt, r.CoveredUntil, max(r.Coalesced, 1), "fired"}, "run "+r.ID)
@@ -144,6 +156,9 @@ func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
 		c.failLocked("%s makes another run of %s", n.name, is.ID)
 	}
 	c.seen[is.ID] = *is
+	if was.State != is.State || was.Cancel != is.Cancel || was.Node != is.Node {
+		c.world.logf("", "    %s attempt %d of %s: %s, cancel %v, at %s", is.Key, is.Attempt, clock(is.ScheduledAt), is.State, is.Cancel, is.Node)
+	}
 	same := was.Node == is.Node && was.Term == is.Term
 	switch {
 	case was.State == run.StateQueued && is.State == run.StateQueued:
@@ -184,6 +199,7 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 		c.failLocked("run %s of %s is %s among the ended ones", is.ID, is.Key, is.State)
 	}
 	c.world.tally("ended: " + string(is.State))
+	c.world.logf("", "    %s attempt %d of %s: %s %s", is.Key, is.Attempt, clock(is.ScheduledAt), is.State, is.Message)
 	job := c.jobs[version{is.Key.Job, is.Version}]
 	again := false
 	for i := range l.Runs {
@@ -287,5 +303,16 @@ func (c *checker) decide(d decision, id string) {
 		return
 	}
 	c.decided[id] = true
+	if d.what != "fired" {
+		c.world.logf("", "    %s: %d instants from %s, %s", d.key, d.count, clock(d.at), d.what)
+	}
 	c.decisions = append(c.decisions, d)
+}
+
+// clock is a time as the event log shows it.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format("15:04:05.000000")
 }
