@@ -39,12 +39,14 @@ func (p *planner) overlap(key run.Key, s *segment, at time.Time) overlapAnswer {
 		return overlapFree
 	case config.OverlapReplace:
 		// Not ahead of time: the running one keeps its time until the instant itself.
-		if !at.After(p.in.Now) {
-			p.cancel(key.Job)
-		} else {
+		if at.After(p.in.Now) {
 			p.res.Next = earlier(p.res.Next, at)
+			return overlapBlocked
 		}
-		return overlapBlocked
+		if p.cancel(key.Job); p.l.Unfinished(key.Job) > 0 {
+			return overlapBlocked
+		}
+		return overlapFree // what it replaces had not been sent
 	}
 	return overlapBlocked
 }

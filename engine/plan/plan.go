@@ -155,7 +155,7 @@ func (p *planner) decide(key run.Key) {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
-	if len(p.l.Runs) >= cmp.Or(p.in.MaxOpen, MaxOpenRuns) || p.spoiled[key.Job] {
+	if len(p.l.Runs) >= min(cmp.Or(p.in.MaxOpen, MaxOpenRuns), MaxOpenRuns) || p.spoiled[key.Job] {
 		return time.Time{}, true
 	}
 	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
@@ -172,6 +172,12 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 	if misfire.Window > 0 && p.in.Now.Sub(at) > misfire.Window {
 		return p.skip(key, s, at, s.cut(p.in.Now.Add(-misfire.Window)), run.ReasonWindow, remembered), false
 	}
+	late := p.in.Now.Sub(at) > misfire.Grace
+	if late && misfire.Policy == config.MisfireCatchUp && remembered.NextCatchUp.After(p.in.Now) {
+		// Asked before the overlap, which would have it replace its predecessor before its own turn.
+		p.res.Next = earlier(p.res.Next, remembered.NextCatchUp)
+		return time.Time{}, true
+	}
 	switch p.overlap(key, s, at) {
 	case overlapBlocked:
 		return time.Time{}, true
@@ -179,17 +185,13 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 		return p.skip(key, s, at, end, run.ReasonOverlap, remembered), false
 	case overlapFree:
 	}
-	if p.in.Now.Sub(at) > misfire.Grace {
+	if late {
 		switch misfire.Policy {
 		case config.MisfireRunOnce:
 			return p.fire(key, s, at, end, remembered), false
 		case config.MisfireSkip:
 			return p.skip(key, s, at, s.cut(p.in.Now.Add(-misfire.Grace)), run.ReasonMisfire, remembered), false
 		case config.MisfireCatchUp:
-			if remembered.NextCatchUp.After(p.in.Now) {
-				p.res.Next = earlier(p.res.Next, remembered.NextCatchUp)
-				return time.Time{}, true
-			}
 			remembered.NextCatchUp = p.in.Now.Add(time.Second / time.Duration(max(misfire.Limit, 1)))
 		}
 	}
