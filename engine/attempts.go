@@ -26,14 +26,19 @@ type attempts struct {
 
 func (a *attempts) wait() { a.group.Wait() }
 
-// start sends a held run at its time. The caller holds Engine.mu.
-func (a *attempts) start(h *held) {
+// start sends a held run at its time, once its turn has come, and returns what is closed when the
+// turn of the next one has: when this one has begun, or never will. The caller holds Engine.mu.
+func (a *attempts) start(h *held, turn <-chan struct{}) (next chan struct{}) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h.cancel = cancel
+	next = make(chan struct{})
+	h.turn, h.begun = turn, sync.OnceFunc(func() { close(next) })
 	a.group.Go(func() {
 		defer cancel(nil)
+		defer h.begun()
 		a.engine.end(h, a.engine.guarded(ctx, h))
 	})
+	return next
 }
 
 // guarded is attempt, of which even a bug of this program ends that attempt alone: no other run
@@ -83,8 +88,14 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 		}
 		timeout = min(timeout, left)
 	}
+	select {
+	case <-h.turn: // of a run that was due no later than this one, so it is not waited for long
+	case <-ctx.Done():
+		return notSent(context.Cause(ctx), e.wall())
+	}
 	r := h.run
 	r.FiredAt = e.wall()
+	h.begun()
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
 		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -230,5 +231,36 @@ func TestDataThatWaitsIsBounded(t *testing.T) {
 		_ = n.engine.Drain(ctx)
 		n.stop()
 		<-n.ended
+	})
+}
+
+func TestALedgerThatIsFullForACrowdStillRunsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewMemory()
+		n := start(t, store, "a", &app{work: 100 * time.Millisecond}, func(o *engine.Options) {
+			o.Ledger = ledger.NewPort[state.Ledger](store, ledger.NameLedger, ledger.WithMaxBytes(48<<10)) // room for some 80 runs
+		})
+		var jobs []config.Job
+		for i := range 300 {
+			jobs = append(jobs, job(fmt.Sprintf("job-%03d", i), "30 * * * *"))
+		}
+		n.engine.Define(jobs)
+		_, leave := n.lead()
+		time.Sleep(35 * time.Minute)
+		synctest.Wait()
+		seen := map[string]int{}
+		for _, c := range n.app.Calls() {
+			seen[c.Run.Key.Job]++
+		}
+		if len(seen) != 300 {
+			t.Errorf("%d of 300 jobs ran", len(seen))
+		}
+		for name, times := range seen {
+			if times != 1 {
+				t.Errorf("%s ran %d times", name, times)
+			}
+		}
+		leave()
+		n.close()
 	})
 }

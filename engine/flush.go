@@ -25,6 +25,7 @@ type flush struct {
 	busy   bool
 	stored map[string]bool // IDs that the history has and the ledger may drop
 	since  time.Time       // when something began to wait; zero: nothing does
+	urgent bool            // room is needed in the ledger
 	failed backoff
 }
 
@@ -43,10 +44,10 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 	case f.since.IsZero():
 		f.since = now
 	}
-	if f.busy || len(f.stored) > 0 || now.Before(f.failed.until) || (waiting < flushAt && now.Sub(f.since) < flushEvery) {
+	if f.busy || len(f.stored) > 0 || now.Before(f.failed.until) || (waiting < flushAt && !f.urgent && now.Sub(f.since) < flushEvery) {
 		return
 	}
-	f.busy = true
+	f.busy, f.urgent = true, false
 	runs, skips, definitions := slices.Clone(l.Finished), slices.Clone(l.Skipped), t.definitions
 	limit := func(job string) int {
 		if c, ok := definitions.Version(job, 0); ok && c.HistoryLimit > 0 {
@@ -89,6 +90,20 @@ func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(ti
 	for _, s := range skips {
 		f.stored[skipID(s)] = true
 	}
+}
+
+// hurry asks for a flush as soon as possible, because the ledger is full.
+func (f *flush) hurry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.urgent = true
+}
+
+// written reports whether the history has records that the ledger may drop.
+func (f *flush) written() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.stored) > 0
 }
 
 // remove drops from the ledger what the history has.

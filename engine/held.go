@@ -38,8 +38,10 @@ type held struct {
 	job     config.Job
 	lease   Lease // of the term that claimed it
 	stage   stage
-	sending bool // an attempt's goroutine exists
-	lost    bool // the ledger does not count on it any more
+	sending bool            // an attempt's goroutine exists
+	turn    <-chan struct{} // closed when the attempt may begin
+	begun   func()          // says that it has, or never will
+	lost    bool            // the ledger does not count on it any more
 	cancel  context.CancelCauseFunc
 	outcome run.Outcome
 }
@@ -165,18 +167,28 @@ func (e *Engine) adopt(l *state.Ledger) {
 	}
 }
 
-// send starts the attempts of the runs that were taken up.
+// send starts the attempts of the runs that were taken up. Those that are due at once begin one
+// after the other, in the order in which they got their slots.
 func (e *Engine) send(t *term, attempts *attempts) {
 	if t == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	var ready []*held
 	for _, h := range e.held {
 		if h.stage == stageWaiting && !h.sending && h.lease == t.lease {
 			h.sending = true
-			attempts.start(h)
+			ready = append(ready, h)
 		}
+	}
+	slices.SortFunc(ready, func(a, b *held) int {
+		return cmp.Or(a.run.DueAt.Compare(b.run.DueAt), plan.SlotOrder(&a.run, &b.run))
+	})
+	turn := make(chan struct{})
+	close(turn)
+	for _, h := range ready {
+		turn = attempts.start(h, turn)
 	}
 }
 

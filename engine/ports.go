@@ -52,6 +52,8 @@ type Lease interface {
 var (
 	// ErrNoChange tells a [Document] that a change has nothing to write.
 	ErrNoChange = errors.New("nothing to change")
+	// ErrTooLarge says that a document would outgrow what its store takes; nothing was written.
+	ErrTooLarge = errors.New("the document would be too large")
 	// ErrTermOver says that the ledger names a newer term: somebody else leads.
 	ErrTermOver = errors.New("a newer leader has taken over")
 	// ErrLedgerFailing says that the ledger could not be written for a whole lease duration.

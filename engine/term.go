@@ -30,6 +30,7 @@ type term struct {
 	silence     silence
 	sequence    int       // of the desired jobs that are in the catalog
 	failing     time.Time // since when swaps fail; zero: they do not
+	maxOpen     int       // of the next plan; 0: as many as the planner allows
 	announce    bool      // the jobs in force changed and nobody was told yet
 }
 

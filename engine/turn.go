@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -56,12 +57,41 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 		return time.Time{}, err
 	}
 	next, err := e.commit(ctx, t, attempts)
+	e.startFlush(attempts, t)
+	if errors.Is(err, ErrTooLarge) {
+		return e.commitLess(ctx, t, attempts, err)
+	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	e.startFlush(attempts, t)
+	if t.maxOpen > 0 && len(e.view.Load().ledger.Runs) < t.maxOpen/2 {
+		t.maxOpen *= 2 // the bound is out of the way: carefully more
+	}
 	return next, nil
 }
+
+// commitLess follows a swap that was refused as too large: what ended is reported by itself, which
+// makes room, and the next plans decide less, so that no crowd and no large body stops the others.
+func (e *Engine) commitLess(ctx context.Context, t *term, attempts *attempts, cause error) (time.Time, error) {
+	open := len(e.view.Load().ledger.Runs)
+	t.maxOpen = max(min(cmp.Or(t.maxOpen, plan.MaxOpenRuns), plan.MaxOpenRuns)/2, 1)
+	e.log.Warn("the ledger would outgrow its object: deciding less at a time", slog.Int("open", open), slog.Int("at_most", t.maxOpen), logkey.Err(cause))
+	e.flush.hurry()
+	// Each by itself: what the history has makes room for what ended, and that for what is due.
+	reports := e.reports(t)
+	for done := 0; ; done += fewReports {
+		part := reports[min(max(done-fewReports, 0), len(reports)):min(done, len(reports))]
+		if _, err := e.commitReports(ctx, nil, part, attempts); err != nil && !errors.Is(err, ErrTooLarge) {
+			return time.Time{}, err
+		}
+		if done >= len(reports) {
+			return e.wall().Add(firstBackoff), nil
+		}
+	}
+}
+
+// fewReports are written at a time where there is little room.
+const fewReports = 4
 
 // failed says when to try again after an error, and steps down where that is the answer.
 func (e *Engine) failed(t *term, err error) time.Time {
@@ -99,7 +129,10 @@ type committed struct {
 
 // commit reports what this node's runs did and, in a term, decides what is due: in one swap.
 func (e *Engine) commit(ctx context.Context, t *term, attempts *attempts) (time.Time, error) {
-	reports := e.reports(t)
+	return e.commitReports(ctx, t, e.reports(t), attempts)
+}
+
+func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, attempts *attempts) (time.Time, error) {
 	var out committed
 	change := func(l *state.Ledger) error {
 		out = e.change(l, t, reports)
@@ -110,13 +143,16 @@ func (e *Engine) commit(ctx context.Context, t *term, attempts *attempts) (time.
 	}
 	v := e.view.Load()
 	if len(reports) == 0 {
-		if t == nil {
+		if t == nil && !e.flush.written() {
 			return e.nextReport(), nil
 		}
 		// Most turns have nothing to write; a copy tells without asking the ledger.
 		if err := change(plan.Clone(v.ledger)); errors.Is(err, ErrNoChange) {
 			if out.termOver {
 				return time.Time{}, ErrTermOver
+			}
+			if t == nil {
+				return e.nextReport(), nil
 			}
 			t.index.Apply(out.plan.Moves)
 			return e.nextTurn(t, out.plan.Next), nil
@@ -189,7 +225,7 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	t.silence.carry(l, time.Now())
 	out.plan = plan.Plan(plan.Input{
 		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
-		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,
+		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns, MaxOpen: t.maxOpen,
 		NewID: e.o.NewID, Definitions: t.definitions, Index: t.index,
 	}, l)
 	for _, m := range out.plan.Missed {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/state"
@@ -37,6 +38,9 @@ func (p Port[T]) Swap(ctx context.Context, change func(*T) error) (*T, error) {
 		}
 		return err
 	})
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
+	}
 	return value, err
 }
 

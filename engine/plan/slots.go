@@ -27,9 +27,7 @@ func (p *planner) assign() {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b int) int {
-		x, y := &p.l.Runs[a], &p.l.Runs[b]
-		return cmp.Or(cmp.Compare(y.Priority, x.Priority), x.ScheduledAt.Compare(y.ScheduledAt),
-			x.Key.Compare(y.Key), cmp.Compare(x.Attempt, y.Attempt), cmp.Compare(x.ID, y.ID))
+		return SlotOrder(&p.l.Runs[a], &p.l.Runs[b])
 	})
 	for _, i := range waiting {
 		r := &p.l.Runs[i]
@@ -45,6 +43,13 @@ func (p *planner) assign() {
 		p.res.Claimed = append(p.res.Claimed, *r)
 		p.res.Changed = true
 	}
+}
+
+// SlotOrder orders runs that wait for a slot: larger priority first, then the earlier instant, then
+// the name.
+func SlotOrder(a, b *run.Run) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.ScheduledAt.Compare(b.ScheduledAt),
+		a.Key.Compare(b.Key), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.ID, b.ID))
 }
 
 // mayRunBeside reports whether a run may start while that many of its job are in flight. A due
