@@ -130,7 +130,7 @@ func (n *node) lead() (l *lease, leave func()) {
 	go func() { done <- n.engine.Lead(ctx, l) }()
 	return l, func() {
 		l.Resign(context.Canceled)
-		<-done
+		_ = <-done
 	}
 }
 
@@ -449,7 +449,7 @@ func TestDrainRecordsWhatTheGraceDoesNotCover(t *testing.T) {
 			t.Errorf("open %v, finished %v; want the run recorded as Lost", l.Runs, l.Finished)
 		}
 		n.stop()
-		<-n.ended
+		_ = <-n.ended
 	})
 }
 

@@ -16,30 +16,30 @@ type Observer interface{ Observe(Event) }
 
 // The events.
 type (
-	// TermBegan: this sidecar took over; it plans from now on.
+	// TermBegan says that this sidecar took over and plans from now on.
 	TermBegan struct{ Term int64 }
-	// TermEnded: this sidecar stopped planning. Err is nil after a hand-over that was asked for.
+	// TermEnded says that this sidecar stopped planning. Err is nil after a hand-over that was asked for.
 	TermEnded struct {
 		Term int64
 		Err  error
 	}
-	// JobsChanged: the set of jobs in force is another one; what the cluster decides by.
+	// JobsChanged says that another set of jobs is in force: what the cluster decides by.
 	JobsChanged struct{ Jobs []config.Job }
-	// RunStarted: the request of an attempt was begun. Lateness counts from DueAt.
+	// RunStarted says that the request of an attempt was begun. Lateness counts from DueAt.
 	RunStarted struct {
 		Run      run.Run
 		Lateness time.Duration
 	}
-	// RunEnded: an attempt's outcome is in the ledger. Final: no further attempt will follow.
+	// RunEnded says that an attempt's outcome is in the ledger; Final, that no further attempt follows.
 	RunEnded struct {
 		Run   run.Run
 		Final bool
 	}
-	// RetryPlanned: a further attempt was enqueued, due at Run.DueAt.
+	// RetryPlanned says that a further attempt was enqueued, due at Run.DueAt.
 	RetryPlanned struct{ Run run.Run }
-	// ManualPlanned: a run that was asked for by hand was accepted.
+	// ManualPlanned says that a run that was asked for by hand was accepted.
 	ManualPlanned struct{ Run run.Run }
-	// Missed: instants got no run of their own.
+	// Missed says that instants got no run of their own.
 	Missed struct {
 		Key          run.Key
 		Reason       run.Reason
@@ -47,7 +47,7 @@ type (
 		ScheduledAt  time.Time
 		CoveredUntil time.Time
 	}
-	// Committed: one swap of the ledger ended, after Took; Bytes is the size of what was written.
+	// Committed says that one swap of the ledger ended, after Took; Bytes is the size of what was written.
 	Committed struct {
 		Took  time.Duration
 		Bytes int

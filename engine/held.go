@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
-	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // Why an attempt was ended by this program rather than by the app.
@@ -231,7 +229,6 @@ func (e *Engine) noteStarted(h *held, at time.Time) {
 	h.run.FiredAt = at
 	r := h.run
 	e.mu.Unlock()
-	e.logRun(slog.LevelDebug, "attempt started", r, slog.Time(logkey.ScheduledAt, r.ScheduledAt))
 	e.emit(RunStarted{Run: r, Lateness: at.Sub(r.DueAt)})
 }
 

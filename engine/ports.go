@@ -23,10 +23,12 @@ type Document[T any] interface {
 	Size() int
 }
 
-// The documents.
 type (
-	Ledger  = Document[state.Ledger]
+	// Ledger is the hot document.
+	Ledger = Document[state.Ledger]
+	// Catalog holds the definitions.
 	Catalog = Document[state.Catalog]
+	// History holds what has ended.
 	History = Document[state.History]
 )
 

@@ -103,7 +103,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	})
 	e.define(t, catalog, ledger)
 	e.adopt(ledger)
-	e.log.Info("took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
+	e.log.Log(ctx, e.termLevel(), "took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
 	e.emit(TermBegan{Term: t.number})
 	return nil
 }
@@ -122,7 +122,7 @@ func (e *Engine) endTerm(t *term) {
 		if cause := context.Cause(t.ctx); !errors.Is(cause, context.Canceled) {
 			reason = cause
 		}
-		e.log.Info("stopped planning", slog.Int64(logkey.Term, t.number), slog.Any(logkey.Reason, context.Cause(t.ctx)))
+		e.log.Log(context.Background(), e.termLevel(), "stopped planning", slog.Int64(logkey.Term, t.number), slog.Any(logkey.Reason, context.Cause(t.ctx)))
 		e.emit(TermEnded{Term: t.number, Err: reason})
 	}
 	close(t.done)
@@ -151,4 +151,12 @@ func lastSuccesses(h *state.History) map[string]time.Time {
 		}
 	}
 	return m
+}
+
+// termLevel is how loud terms are told: those of an instance's own jobs concern nobody.
+func (e *Engine) termLevel() slog.Level {
+	if e.o.Instance {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }

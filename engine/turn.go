@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/plan"
@@ -304,9 +305,9 @@ func (v *view) noteSuccess(job string, at time.Time) {
 	if !at.After(v.lastSuccess[job]) {
 		return
 	}
-	next := make(map[string]time.Time, len(v.lastSuccess)+1)
-	for k, t := range v.lastSuccess {
-		next[k] = t
+	next := maps.Clone(v.lastSuccess)
+	if next == nil {
+		next = make(map[string]time.Time)
 	}
 	next[job] = at
 	v.lastSuccess = next
@@ -317,12 +318,4 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func (e *Engine) logRun(level slog.Level, msg string, r run.Run, attrs ...slog.Attr) {
-	attrs = append([]slog.Attr{
-		slog.String(logkey.Job, r.Key.Job), slog.String(logkey.Trigger, r.Key.Trigger),
-		slog.String(logkey.RunID, r.ID), slog.Int(logkey.Attempt, r.Attempt),
-	}, attrs...)
-	e.log.LogAttrs(context.Background(), level, msg, attrs...)
 }

@@ -92,7 +92,7 @@ func Late(l *state.Ledger, id string, o run.Outcome) (canceled []Settled, noted 
 		if strings.Contains(r.Message, note) {
 			return nil, false
 		}
-		r.Message, r.Unknown, noted = Clip(note+"; "+r.Message), o.Unknown, true
+		r.Message, r.Unknown = Clip(note+"; "+r.Message), o.Unknown
 		if o.State != run.StateSucceeded {
 			return nil, true
 		}
