@@ -130,7 +130,9 @@ func (n *node) lead() (l *lease, leave func()) {
 	go func() { done <- n.engine.Lead(ctx, l) }()
 	return l, func() {
 		l.Resign(context.Canceled)
-		_ = <-done
+		if err := <-done; err == nil {
+			n.t.Error("Lead() returned nil, want why the term ended")
+		}
 	}
 }
 
@@ -143,6 +145,11 @@ func (n *node) close() {
 		n.t.Errorf("Drain() = %v", err)
 	}
 	n.stop()
+	n.awaitEnd()
+}
+
+func (n *node) awaitEnd() {
+	n.t.Helper()
 	if err := <-n.ended; !errors.Is(err, context.Canceled) {
 		n.t.Errorf("Run() = %v, want %v", err, context.Canceled)
 	}
@@ -449,7 +456,7 @@ func TestDrainRecordsWhatTheGraceDoesNotCover(t *testing.T) {
 			t.Errorf("open %v, finished %v; want the run recorded as Lost", l.Runs, l.Finished)
 		}
 		n.stop()
-		_ = <-n.ended
+		n.awaitEnd()
 	})
 }
 

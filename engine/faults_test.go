@@ -230,7 +230,7 @@ func TestDataThatWaitsIsBounded(t *testing.T) {
 		defer cancel()
 		_ = n.engine.Drain(ctx)
 		n.stop()
-		_ = <-n.ended
+		n.awaitEnd()
 	})
 }
 

@@ -126,7 +126,7 @@ func TestR029KilledBetweenStateAndSend(t *testing.T) {
 		leave()
 		b.close()
 		a.stop()
-		_ = <-a.ended
+		a.awaitEnd()
 	})
 }
 
