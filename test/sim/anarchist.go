@@ -24,7 +24,7 @@ func (a *anarchist) run(ctx context.Context) {
 		r := n.world.dice.roll("reign", n.life)
 		sleep(ctx, between(r, 10*time.Millisecond, 20*time.Second))
 		reign := between(r, 200*time.Millisecond, 60*time.Second)
-		if n.gate() != nil || ctx.Err() != nil {
+		if n.gate("reign") != nil || ctx.Err() != nil {
 			return
 		}
 		if n.world.isQuiet() && !n.world.throne(n) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/leasecron/leasecron/engine"
@@ -35,7 +36,9 @@ var errTimeout = errors.New("the attempt's timeout has passed")
 // byte is whether it may start; a refused connection is tried again, and asked for again; the
 // outcome of what was sent is unknown unless an answer arrives.
 func (i *invoker) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, errTimeout)
+	// Attempts of the same instant do not end at the same instant.
+	some := between(i.node.world.dice.of("timeout", a.Run.Occurrence, a.Run.Attempt), 0, time.Millisecond)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout+some, errTimeout)
 	defer cancel()
 	out := i.deliver(ctx, a)
 	out.EndedAt = i.node.wall()
@@ -52,13 +55,14 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	} else if chance(r, w.flaky) {
 		does = pick(r, answerError, answerError, answerNo, answerNever, answerLost, answerRefused)
 	}
+	who := a.Run.Occurrence + strconv.Itoa(a.Run.Attempt)
 	tries := 0
 	if does == answerRefused {
 		tries = 1 + r.IntN(6)
 	}
 	for {
 		sleep(ctx, between(r, 10*time.Microsecond, 3*time.Millisecond)) // connecting
-		if err := n.gate(); err != nil {
+		if err := n.gate("start of " + who); err != nil {
 			return ended(err, false)
 		}
 		if ctx.Err() != nil {
@@ -81,7 +85,7 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	if !quiet && chance(r, 0.02) {
 		n.pause(between(r, time.Second, 30*time.Second), false) // between the question and the byte
 	}
-	if err := n.gate(); err != nil {
+	if err := n.gate("send of " + who); err != nil {
 		return ended(err, false)
 	}
 	sent := n.wall()
@@ -90,7 +94,7 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	w.logf(n.name, "SENDS %s attempt %d of %s, term %d, run %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), a.FencingTerm, a.Run.ID[14:])
 
 	out := i.work(ctx, does, work)
-	if err := n.gate(); err != nil {
+	if err := n.gate("end of " + who); err != nil {
 		out = ended(err, true)
 	}
 	out.StartedAt = sent

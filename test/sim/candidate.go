@@ -135,7 +135,7 @@ func (c *candidate) sight() (leaseRecord, time.Duration, bool) {
 func (c *candidate) campaign(ctx context.Context, from time.Duration) (instant, bool) {
 	n := c.node
 	for ctx.Err() == nil {
-		if n.gate() != nil {
+		if n.gate("campaign") != nil {
 			return instant{}, false
 		}
 		record, changed, known := c.sight()

@@ -3,6 +3,8 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -41,12 +43,13 @@ func (c *checker) catalogWritten(next *state.Catalog) {
 // ledgerWritten checks one step of the ledger.
 func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 	c.world.logf(n.name, "  wrote the ledger: term %d, watermark %s, %d open, %d ended, %d skipped", next.Term, clock(next.Watermark), len(next.Runs), len(next.Finished), len(next.Skipped))
-	for key, t := range next.Triggers {
+	for _, key := range slices.SortedFunc(maps.Keys(next.Triggers), run.Key.Compare) {
+		t := next.Triggers[key]
 		if was := prev.Triggers[key]; was != t {
 			c.world.logf("", "    %s: cursor %s, awaits end %v, last end %s, fired %d, next catch-up %s", key, clock(t.Cursor), t.AwaitsEnd, clock(t.LastEnd), t.Fired, clock(t.NextCatchUp))
 		}
 	}
-	for key := range prev.Triggers {
+	for _, key := range slices.SortedFunc(maps.Keys(prev.Triggers), run.Key.Compare) {
 		if _, kept := next.Triggers[key]; !kept {
 			c.world.logf("", "    %s: no exception any more", key)
 		}
@@ -94,7 +97,9 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 			c.appeared(n, next, r)
 		}
 	}
-	for id, r := range finished {
+	for i := range next.Finished {
+		r := &next.Finished[i]
+		id := r.ID
 		was, known := c.ends[id]
 		if !known && before[id] == nil {
 			c.unborn(n, next, r)

@@ -36,7 +36,7 @@ func newLease(n *node, until instant, annotated int64) *lease {
 // expire ends the term when its time has come. In a process that stood still this is one of many
 // things that happen at once when it goes on, and not always the first of them.
 func (l *lease) expire() {
-	if l.node.gate() != nil {
+	if l.node.gate("expiry") != nil {
 		l.end(errDead)
 		return
 	}

@@ -124,9 +124,10 @@ func (n *node) alive() bool {
 	return !n.killed
 }
 
-// gate stands wherever the process touches the world. It holds while the process stands still.
-func (n *node) gate() error {
-	for {
+// gate stands wherever the process touches the world, for one purpose. It holds while the process
+// stands still. What it held goes on one after the other, in an order of the dice.
+func (n *node) gate(purpose string) error {
+	for held := false; ; held = true {
 		n.mu.Lock()
 		killed, resume := n.killed, n.resume
 		n.mu.Unlock()
@@ -134,6 +135,9 @@ func (n *node) gate() error {
 		case killed:
 			return errDead
 		case resume == nil:
+			if held {
+				time.Sleep(between(n.world.dice.of("wake", purpose, n.life), 0, time.Millisecond))
+			}
 			return nil
 		}
 		select {
@@ -230,7 +234,7 @@ func (n *node) heal() {
 }
 
 func (n *node) define(jobs []config.Job) {
-	if n.gate() == nil {
+	if n.gate("define") == nil {
 		n.engine.Define(jobs)
 	}
 }

@@ -130,7 +130,7 @@ func (s *scenario) plan(r *rand.Rand) {
 		return "edit", func(w *world) { w.edit(change) }
 	})
 	often(0.5, 8, func(slot int) (string, func(*world)) {
-		job := r.IntN(100)
-		return "manual run", func(w *world) { w.enqueue(slot, job) }
+		job, number := r.IntN(100), r.IntN(1e6)
+		return "manual run", func(w *world) { w.enqueue(slot, job, number) }
 	})
 }

@@ -64,7 +64,7 @@ func (s *store) Close() error { return nil }
 // An error that is errRefused says that it surely never will; errNoAnswer, that it may have, or
 // may yet.
 func (n *node) call(ctx context.Context, group, what string, timeout time.Duration, apply func() error) error {
-	if err := n.gate(); err != nil {
+	if err := n.gate(what); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -148,7 +148,7 @@ func (n *node) call(ctx context.Context, group, what string, timeout time.Durati
 	case <-ctx.Done():
 		err = fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
-	if dead := n.gate(); dead != nil {
+	if dead := n.gate("answer to " + what); dead != nil {
 		return fmt.Errorf("%w: %w", errNoAnswer, dead)
 	}
 	return err
@@ -162,7 +162,7 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 	w := n.world
 	sub := w.server.subscribe(name)
 	defer w.server.unsubscribe(name, sub)
-	r := w.dice.roll("watch", n.life)
+	r := w.dice.roll("watch "+string(name), n.life)
 	end := time.NewTimer(between(r, 20*time.Second, 300*time.Second))
 	defer end.Stop()
 	tell := func() {
@@ -176,7 +176,7 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-end.C:
-			if err := n.gate(); err != nil {
+			if err := n.gate("end of watch " + string(name)); err != nil {
 				return err
 			}
 			return errors.New("the watch has ended")
@@ -185,7 +185,7 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 		if broken {
 			continue
 		}
-		r := w.dice.roll("notice", n.life)
+		r := w.dice.roll("notice "+string(name), n.life)
 		late := time.NewTimer(between(r, time.Millisecond, w.lag))
 		select {
 		case <-ctx.Done():
@@ -200,7 +200,7 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 			w.tally("watch: broken")
 			continue
 		}
-		if err := n.gate(); err != nil {
+		if err := n.gate("notice " + string(name)); err != nil {
 			return err
 		}
 		tell()

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -50,7 +51,7 @@ type Report struct {
 	log   []entry
 }
 
-// Log is the event log, a line per event.
+// Log is the event log, a line per event. What happens at the same moment is in no particular order.
 func (r Report) Log() []string {
 	lines := make([]string, len(r.log))
 	for i, e := range r.log {
@@ -147,6 +148,7 @@ func (w *world) alive() []*node {
 func (w *world) stop() {
 	for _, n := range w.alive() {
 		w.retire(n, time.Second)
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -266,7 +268,7 @@ func (w *world) publish() {
 	}
 }
 
-func (w *world) enqueue(slot, job int) {
+func (w *world) enqueue(slot, job, number int) {
 	n := w.at(slot)
 	if n == nil {
 		return
@@ -274,6 +276,9 @@ func (w *world) enqueue(slot, job int) {
 	jobs := w.jobs.jobs
 	name := jobs[job%len(jobs)].Name
 	w.tasks.Go(func() {
+		if n.gate("request "+strconv.Itoa(number)) != nil {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		r, err := n.engine.Enqueue(ctx, name, nil)
