@@ -48,11 +48,12 @@ func (i *invoker) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
 func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	n, w := i.node, i.node.world
 	r := w.dice.of("attempt", a.Run.Occurrence, a.Run.Attempt)
-	does, work := answerOK, between(r, time.Millisecond, w.work)
-	quiet := w.isQuiet()
+	quiet, longest := w.isQuiet(), w.work
 	if quiet {
-		work = min(work, 100*time.Millisecond)
-	} else if chance(r, w.flaky) {
+		longest = min(longest, 100*time.Millisecond)
+	}
+	does, work := answerOK, between(r, time.Millisecond, longest)
+	if !quiet && chance(r, w.flaky) {
 		does = pick(r, answerError, answerError, answerNo, answerNever, answerLost, answerRefused)
 	}
 	who := a.Run.Occurrence + strconv.Itoa(a.Run.Attempt)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/state"
@@ -85,8 +84,7 @@ func (n *node) run() {
 	serve, stop := context.WithCancel(context.Background())
 	campaign, retreat := context.WithCancel(context.Background())
 	n.serve, n.retreat = stop, retreat
-	jobs := n.world.jobs.jobs
-	n.engine.Define(jobs)
+	n.engine.Define(n.world.definitions())
 	n.served.Go(func() { _ = n.engine.Run(serve) })
 	n.campaig.Go(func() { n.elector.run(campaign) })
 	n.world.tasks.Go(n.served.Wait)
@@ -233,9 +231,10 @@ func (n *node) heal() {
 	clear(n.off)
 }
 
-func (n *node) define(jobs []config.Job) {
+// define has the node read the document of definitions.
+func (n *node) define() {
 	if n.gate("define") == nil {
-		n.engine.Define(jobs)
+		n.engine.Define(n.world.definitions())
 	}
 }
 

@@ -72,12 +72,13 @@ func (n *node) call(ctx context.Context, group, what string, timeout time.Durati
 	}
 	w := n.world
 	r := w.dice.roll(what, n.life)
-	there, back := between(r, time.Millisecond, w.slow), between(r, time.Millisecond, w.slow)
-	fault := callPasses
-	quiet := w.isQuiet()
+	quiet, slow := w.isQuiet(), w.slow
 	if quiet {
-		there, back = min(there, 20*time.Millisecond), min(back, 20*time.Millisecond)
-	} else if len(w.kinds) > 0 && chance(r, w.faulty) {
+		slow = min(slow, 20*time.Millisecond)
+	}
+	there, back := between(r, time.Millisecond, slow), between(r, time.Millisecond, slow)
+	fault := callPasses
+	if !quiet && len(w.kinds) > 0 && chance(r, w.faulty) {
 		fault = pick(r, w.kinds...)
 	}
 	failure := errNoAnswer
@@ -163,8 +164,9 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 	sub := w.server.subscribe(name)
 	defer w.server.unsubscribe(name, sub)
 	r := w.dice.roll("watch "+string(name), n.life)
-	end := time.NewTimer(between(r, 20*time.Second, 300*time.Second))
-	defer end.Stop()
+	end := make(chan struct{})
+	life := time.AfterFunc(between(r, 20*time.Second, 300*time.Second), func() { close(end) })
+	defer life.Stop()
 	tell := func() {
 		_, v := w.server.load(name)
 		changed(v)
@@ -175,12 +177,17 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-end.C:
+		case <-end:
 			if err := n.gate("end of watch " + string(name)); err != nil {
 				return err
 			}
 			return errors.New("the watch has ended")
 		case <-sub:
+		}
+		select {
+		case <-end:
+			continue // a select between two that are ready is a matter of chance
+		default:
 		}
 		if broken {
 			continue
@@ -195,8 +202,9 @@ func (n *node) watch(ctx context.Context, group string, name ledger.Name, change
 		}
 		if n.cutOff(group) || !w.server.reachable(group) {
 			// What is dropped makes the connection useless; the client notices by the silence.
-			broken = true
-			end.Reset(between(r, time.Second, 90*time.Second))
+			if broken = true; life.Stop() {
+				life.Reset(between(r, time.Second, 90*time.Second))
+			}
 			w.tally("watch: broken")
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/leasecron/leasecron/config"
 )
 
 // world is one simulated cluster.
@@ -113,7 +115,9 @@ func (w *world) calmDown() {
 			w.launch(slot, "")
 		}
 	}
+	w.mu.Lock()
 	w.jobs.calm()
+	w.mu.Unlock()
 	w.publish()
 }
 
@@ -255,17 +259,25 @@ func (w *world) step(slot int, to time.Duration) {
 }
 
 func (w *world) edit(change uint64) {
+	w.mu.Lock()
 	what := w.jobs.edit(w.dice.of("edit", int64(change))) //nolint:gosec // any number will do
+	w.mu.Unlock()
 	w.logf("", "EDIT %s", what)
 	w.publish()
 }
 
 // publish brings the definitions to every node, to each after a while of its own.
 func (w *world) publish() {
-	jobs := w.jobs.jobs
 	for _, n := range w.alive() {
-		w.later(between(w.dice.roll("publish", n.life), 0, 3*time.Second), func() { n.define(jobs) })
+		w.later(between(w.dice.roll("publish", n.life), 0, 3*time.Second), n.define)
 	}
+}
+
+// definitions are the jobs as the document has them now.
+func (w *world) definitions() []config.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jobs.jobs
 }
 
 func (w *world) enqueue(slot, job, number int) {
@@ -273,7 +285,7 @@ func (w *world) enqueue(slot, job, number int) {
 	if n == nil {
 		return
 	}
-	jobs := w.jobs.jobs
+	jobs := w.definitions()
 	name := jobs[job%len(jobs)].Name
 	w.tasks.Go(func() {
 		if n.gate("request "+strconv.Itoa(number)) != nil {
