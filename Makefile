@@ -86,6 +86,10 @@ fuzz: ## Fuzz each fuzz test for FUZZTIME (30s)
 bench: ## Run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: bench-lateness
+bench-lateness: test-tools ## Measure lateness against a memory ledger for SAMPLES (600) seconds, and a crowd
+	@$(with_controlplane) go test ./test/bench -count 1 -v -timeout 0 -bench.samples $${SAMPLES:-600}
+
 .PHONY: bench-footprint
 bench-footprint: test-tools build ## Measure size, memory, CPU and start of the sidecar against their limits
 	@echo "measuring for a minute and a half"
