@@ -13,7 +13,7 @@ import (
 
 // The settings of a run; the defaults are those of the short one among all other tests.
 var (
-	length   = flag.Duration("chaos.time", 40*time.Second, "for how long faults happen")
+	length   = flag.Duration("chaos.time", 30*time.Second, "for how long faults happen")
 	seed     = flag.Uint64("chaos.seed", 1, "makes the faults; 0: a random one")
 	sidecars = flag.Int("chaos.sidecars", 3, "how many sidecars")
 )

@@ -16,7 +16,7 @@ func newDice(seed uint64, of ...string) dice {
 	for _, part := range of {
 		_, _ = io.WriteString(h, part+"\x00")
 	}
-	return dice{rand.New(rand.NewPCG(seed, h.Sum64()))} //nolint:gosec // has to be repeatable
+	return dice{rand.New(rand.NewPCG(seed, h.Sum64()))}
 }
 
 func (d dice) upTo(n int) int { return d.IntN(n) }

@@ -79,7 +79,7 @@ func (f fault) String() string {
 
 // plot makes the faults of a run. The same arguments make the same faults.
 func plot(seed uint64, length time.Duration, sidecars int) []fault {
-	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // has to be repeatable
+	rng := rand.New(rand.NewPCG(seed, 0))
 	var faults []fault
 	var kinds []kind
 	for at := 2 * time.Second; ; at += between(rng, 500*time.Millisecond, 4*time.Second) {

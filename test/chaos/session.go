@@ -62,7 +62,8 @@ type result struct {
 	// had to lead. SlowestTurn is the longest that this took.
 	Losses      int
 	SlowestTurn time.Duration
-	Processes   int
+	// Processes were started, Unordered of them ended without being told to.
+	Processes, Unordered int
 	// LedgerVersions were watched, LedgerBytes is the largest of them.
 	LedgerVersions, LedgerBytes int
 }
@@ -146,6 +147,7 @@ func (s *session) finish(r *result, until time.Time) {
 	for _, each := range s.sidecars {
 		each.mu.Lock()
 		r.Processes += each.lives
+		r.Unordered += len(each.unordered)
 		for _, exit := range each.unordered {
 			r.Violations = append(r.Violations, "a process ended without being told to: "+exit)
 		}
@@ -170,8 +172,11 @@ func (s *session) alive(ctx context.Context) {
 
 // awaitLeader returns for how long since the faults ended nobody led.
 func (s *session) awaitLeader(ctx context.Context, ended time.Time) time.Duration {
-	s.await(ctx, leadWithin, "a leader after the faults", func() bool {
-		return slices.ContainsFunc(s.sidecars, leads)
+	s.await(ctx, leadWithin, "a leader after the faults", func() string {
+		if slices.ContainsFunc(s.sidecars, leads) {
+			return ""
+		}
+		return "nobody leads"
 	})
 	return time.Since(ended)
 }
@@ -187,8 +192,11 @@ func (s *session) forceLoss(ctx context.Context, n int) time.Duration {
 			defer each.appDown.Add(-1)
 		}
 	}
-	s.await(ctx, leadWithin, s.sidecars[turn].name+" leads when it is the only one that can", func() bool {
-		return leads(s.sidecars[turn])
+	s.await(ctx, leadWithin, s.sidecars[turn].name+" leads when it is the only one that can", func() string {
+		if leads(s.sidecars[turn]) {
+			return ""
+		}
+		return fmt.Sprintf("it does not, after %d forced losses", n)
 	})
 	return time.Since(began)
 }
@@ -200,11 +208,7 @@ func leads(s *sidecar) bool {
 
 // settle waits until every instant before a time is decided and every run of before has ended.
 func (s *session) settle(ctx context.Context, until time.Time) {
-	open := ""
-	s.await(ctx, settleWithin, "every instant decided and every run ended", func() bool {
-		open = s.open(until)
-		return open == ""
-	}, &open)
+	s.await(ctx, settleWithin, "every instant decided and every run ended", func() string { return s.open(until) })
 }
 
 // open names something that is not settled, or nothing.
@@ -226,18 +230,18 @@ func (s *session) open(until time.Time) string {
 	return ""
 }
 
-// await polls a condition, and fails the test when it does not come; detail says why, if given.
-func (s *session) await(ctx context.Context, within time.Duration, what string, ok func() bool, detail ...*string) {
+// await polls until nothing is open any more, and fails the test when that takes too long.
+func (s *session) await(ctx context.Context, within time.Duration, what string, open func() string) {
 	s.t.Helper()
 	deadline := time.Now().Add(within)
-	for !ok() {
+	for {
+		why := open()
+		if why == "" {
+			return
+		}
 		if time.Now().After(deadline) {
-			why := ""
-			for _, d := range detail {
-				why += ": " + *d
-			}
 			s.dump()
-			s.t.Fatalf("not within %s: %s%s", within, what, why)
+			s.t.Fatalf("not within %s: %s: %s", within, what, why)
 		}
 		if !wait(ctx, 50*time.Millisecond) {
 			s.t.Fatalf("interrupted: %v", context.Cause(ctx))

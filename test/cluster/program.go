@@ -33,7 +33,7 @@ func build() error {
 		return err
 	}
 	program = filepath.Join(root, "bin", "test", filepath.Base(os.Args[0]), "sidecar")
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./cmd/sidecar") //nolint:gosec // our own path
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./cmd/sidecar")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the sidecar: %w\n%s", err, out)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,9 +32,7 @@ type Settings map[string]string
 func (s Settings) Environment() []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	all := Settings{"LISTEN": "127.0.0.1:0", "API_LISTEN": "127.0.0.1:0", "LOG_FORMAT": "json"}
-	for name, value := range s {
-		all[name] = value
-	}
+	maps.Copy(all, s)
 	for name, value := range all {
 		if bare, ok := strings.CutPrefix(name, "!"); ok {
 			env = append(env, bare+"="+value)
@@ -63,7 +62,7 @@ type LogLine map[string]any
 // or the end of the calling program.
 func Launch(a *app.App, settings Settings) (*Sidecar, error) {
 	s := &Sidecar{App: a, exited: make(chan struct{})}
-	s.cmd = exec.Command(program, "run") //nolint:gosec,noctx // the program under test, ended by signals
+	s.cmd = exec.Command(program, "run")
 	s.cmd.Env = settings.Environment()
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

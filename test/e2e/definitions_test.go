@@ -68,12 +68,14 @@ func TestDefinitionsThatAreNotThere(t *testing.T) {
 	}{
 		"absent": {
 			prepare: func(t *testing.T, c *cluster.Cluster) {
+				t.Helper()
 				kubetest.DeleteConfigMap(t, c.ControlPlane.AdminConfig(), c.Namespace, cluster.JobsObject)
 			},
 			says: cluster.JobsObject,
 		},
 		"invalid": {
 			prepare: func(t *testing.T, c *cluster.Cluster) {
+				t.Helper()
 				c.SetJobs(t, "jobs:\n- {name: a, path: /a, schedule: \"61 * * * *\"}\n")
 			},
 			says: "61",
