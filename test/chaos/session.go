@@ -94,7 +94,7 @@ func torment(ctx context.Context, t testing.TB, o options) result {
 			t.Fatal(err)
 		}
 	}
-	s.say("%d sidecars started; faults for %s", o.Sidecars, o.Time)
+	s.say("seed %d: %d sidecars started, faults for %s; logs of the processes come to %s", o.Seed, o.Sidecars, o.Time, o.Logs)
 
 	(&injector{session: s}).inject(ctx, plot(o.Seed, o.Time, o.Sidecars))
 	s.alive(ctx)
