@@ -133,6 +133,7 @@ type Engine struct {
 	flush    flush
 	latency  time.Duration // what commits lately took
 	lastBeat time.Time
+	unsure   bool // a swap of a term failed, and may have claimed runs all the same
 }
 
 // desired is the set of jobs that the definitions' source last published.

@@ -12,6 +12,7 @@ import (
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
+	"github.com/leasecron/leasecron/engine/ledger/ledgertest"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
@@ -263,4 +264,39 @@ func TestALedgerThatIsFullForACrowdStillRunsAll(t *testing.T) {
 		leave()
 		n.close()
 	})
+}
+
+func TestAClaimWhoseAnswerComesAfterTheTermIsHandedBack(t *testing.T) {
+	for name, fault := range map[string]ledgertest.Fault{"the answer is late": ledgertest.Pass, "the answer is lost": ledgertest.DropAnswer} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shared := ledger.NewSharedMemory()
+				faults := ledgertest.NewFaults(shared)
+				a, b := start(t, faults, "a", &app{}), start(t, shared, "b", &app{})
+				jobs := []config.Job{job("tick", "rate 10s")}
+				a.engine.Define(jobs)
+				b.engine.Define(jobs)
+				_, leave := a.lead()
+				time.Sleep(9 * time.Second)
+				faults.Delay(time.Second)
+				faults.Script(fault)
+				time.Sleep(980 * time.Millisecond) // the claim is stored and not answered
+				if ledgerOf(t, shared).Claimed("a") != 1 {
+					t.Fatal("nothing was claimed")
+				}
+				leave()
+				faults.Delay(0)
+				time.Sleep(5 * time.Second)
+				_, leaveB := b.lead()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := len(a.app.Calls()) + len(b.app.Calls()); got != 1 {
+					t.Errorf("the instant was sent %d times, want once, by the new leader", got)
+				}
+				leaveB()
+				a.close()
+				b.close()
+			})
+		})
+	}
 }

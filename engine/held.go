@@ -63,6 +63,9 @@ func (e *Engine) reports(t *term) []report {
 	beat := t == nil && time.Since(e.lastBeat) >= e.o.NodeTimeout/3
 	var out []report
 	for id, h := range e.held {
+		if h.stage == stageWaiting && !h.sending && (t == nil || h.lease != t.lease) {
+			h.stage = stageGivenUp // taken up when its term was over already
+		}
 		r := report{id: id, stage: h.stage, run: h.run, job: h.job, outcome: h.outcome}
 		r.abandon = e.abandon != nil && h.stage != stageEnded && h.stage != stageGivenUp
 		r.beat = beat && h.stage == stageSent && !h.lost
@@ -145,6 +148,7 @@ func (e *Engine) release(out committed, reports []report) {
 func (e *Engine) adopt(l *state.Ledger) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	unwanted := false
 	for _, r := range l.Runs {
 		if r.Node != e.o.Node || !r.State.Claimed() {
 			continue
@@ -152,16 +156,19 @@ func (e *Engine) adopt(l *state.Ledger) {
 		h := e.held[r.ID]
 		if h == nil {
 			h = &held{run: r}
-			if t := e.term; t != nil && t.number == r.Term {
+			if t := e.term; t != nil && t.ctx.Err() == nil && t.number == r.Term {
 				h.job, h.lease = t.jobOf(r), t.lease
 			} else {
-				h.stage = stageGivenUp
+				h.stage, unwanted = stageGivenUp, true
 			}
 			e.held[r.ID] = h
 		}
 		if r.Cancel && h.cancel != nil {
 			h.cancel(errCanceled)
 		}
+	}
+	if unwanted {
+		e.poke() // it is handed back in a turn of its own, soon
 	}
 }
 

@@ -20,7 +20,11 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 	t := e.currentTerm()
 	if t != nil && t.ctx.Err() != nil {
 		e.giveUp()
-		if _, err := e.commit(ctx, nil, attempts); err != nil {
+		err := e.lookForClaims(ctx)
+		if err == nil {
+			_, err = e.commit(ctx, nil, attempts)
+		}
+		if err != nil {
 			e.log.Warn("unsent runs could not be handed back yet", logkey.Err(err))
 		}
 		e.endTerm(t)
@@ -40,6 +44,9 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 // lead takes over if need be, brings new definitions into force, and commits.
 func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Time, error) {
 	if t == nil {
+		if err := e.lookForClaims(ctx); err != nil {
+			return time.Time{}, err
+		}
 		return e.commit(ctx, nil, attempts)
 	}
 	// What is decided ends with the term, reports do not: they are sent again in a later turn.
@@ -93,6 +100,23 @@ func (e *Engine) commitLess(ctx context.Context, t *term, attempts *attempts, ca
 
 // fewReports are written at a time where there is little room.
 const fewReports = 4
+
+// lookForClaims reads the ledger once after a term that ended while a swap had no answer: that may
+// have claimed runs for this node, which nobody else may send and this node surely has not.
+func (e *Engine) lookForClaims(ctx context.Context) error {
+	if !e.unsure {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
+	defer cancel()
+	ledger, err := e.o.Ledger.Read(ctx)
+	if err != nil {
+		return err
+	}
+	e.unsure = false
+	e.adopt(ledger)
+	return nil
+}
 
 // failed says when to try again after an error, and steps down where that is the answer.
 func (e *Engine) failed(t *term, err error) time.Time {
@@ -166,8 +190,10 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	took := time.Since(began)
 	e.emit(Committed{Took: took, Bytes: e.o.Ledger.Size(), Err: err})
 	if err != nil {
+		e.unsure = e.unsure || t != nil
 		return time.Time{}, err
 	}
+	e.unsure = false
 	e.latency = (3*e.latency + took) / 4
 	e.publish(func(v *view) {
 		v.ledger = ledger
