@@ -1,0 +1,126 @@
+// Command plant plants mistakes into the engine, one after the other, and checks that the simulation
+// finds each of them. The tree stays as it is: the compiler is given changed copies of files.
+//
+//	go run ./test/sim/plant [-seeds 5000] [-only WORDS]
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	seeds := flag.Int("seeds", 5000, "how many seeds the simulation has to find a bug")
+	first := flag.Int("first", 1, "the first of them")
+	only := flag.String("only", "", "plant only bugs with these words in their name")
+	flag.Parse()
+	if err := run(*seeds, *first, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "plant:", err)
+		os.Exit(1)
+	}
+}
+
+func run(seeds, first int, only string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	missed := 0
+	for _, b := range bugs {
+		if !strings.Contains(b.name, only) {
+			continue
+		}
+		began := time.Now()
+		found, err := b.find(root, seeds, first)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		if found == "" {
+			missed++
+		}
+		fmt.Printf("%-76s %s (%s)\n", b.name, cmp.Or(found, "NOT FOUND"), time.Since(began).Round(time.Second))
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d bugs not found within %d seeds", missed, seeds)
+	}
+	return nil
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // ends by itself
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+var seedOf = regexp.MustCompile(`(?m)seed (\d+):\s*(.*)$`)
+
+// find plants the bug and says which seed found it and as what, empty if none did.
+func (b bug) find(root string, seeds, first int) (string, error) {
+	dir, err := os.MkdirTemp("", "plant")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary
+	overlay, err := b.overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "sim.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./test/sim") //nolint:noctx,gosec // ends by itself
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("does not compile any more: %w\n%s", err, out)
+	}
+	play := exec.Command(program, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.failures=1", //nolint:noctx,gosec // ends by itself
+		"-sim.first="+strconv.Itoa(first), "-sim.seeds="+strconv.Itoa(seeds))
+	play.Dir = dir
+	out, err := play.CombinedOutput()
+	if err == nil {
+		return "", nil
+	}
+	match := seedOf.FindSubmatchIndex(out)
+	if match == nil {
+		return "", fmt.Errorf("the simulation failed without naming a seed: %w\n%.2000s", err, out)
+	}
+	seed, rest := string(out[match[2]:match[3]]), strings.TrimSpace(string(out[match[4]:]))
+	why, _, _ := strings.Cut(rest, "\n")
+	return "seed " + seed + ": " + strings.TrimSpace(why), nil
+}
+
+// overlay writes the changed files and the list of them that the compiler takes.
+func (b bug) overlay(root, dir string) (string, error) {
+	replace := make(map[string]string)
+	for i, e := range b.edits {
+		original := filepath.Join(root, filepath.FromSlash(e.file))
+		source := cmp.Or(replace[original], original)
+		text, err := os.ReadFile(source) //nolint:gosec // named in this program
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(text), e.old); n != 1 {
+			return "", fmt.Errorf("%s has %d places that say\n%s\nbring bugs.go up to date", e.file, n, e.old)
+		}
+		changed := filepath.Join(dir, strconv.Itoa(i)+".go")
+		if err := os.WriteFile(changed, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+			return "", err
+		}
+		replace[original] = changed
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, list, 0o600)
+}
