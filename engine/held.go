@@ -154,6 +154,9 @@ func (e *Engine) adopt(l *state.Ledger) {
 			continue
 		}
 		h := e.held[r.ID]
+		if h == nil && r.State == run.StateRunning {
+			continue // this node has worked on it: it is not to be sent again, whatever became of it
+		}
 		if h == nil {
 			h = &held{run: r}
 			if t := e.term; t != nil && t.ctx.Err() == nil && t.number == r.Term {

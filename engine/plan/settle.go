@@ -126,13 +126,16 @@ func end(l *state.Ledger, ended, again run.Run) {
 }
 
 // HandBack gives up a claim that was not used: the run waits again, with its ID and its attempt,
-// for a node that may send it. It reports false where the node does not have the claim any more.
+// for a node that may send it. Only the node that has it knows that nothing was sent, even where it
+// has said before that it works on it. It reports false where the node does not have the claim any
+// more.
 func HandBack(l *state.Ledger, id, node string) bool {
 	r := l.Run(id)
-	if r == nil || r.Node != node || r.State != run.StatePending {
+	if r == nil || r.Node != node || !r.State.Claimed() {
 		return false
 	}
 	r.State, r.Node, r.Place, r.Term, r.Beat, r.Silent = run.StateQueued, "", "", 0, 0, 0
+	r.FiredAt = time.Time{}
 	return true
 }
 
