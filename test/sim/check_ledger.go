@@ -169,16 +169,10 @@ func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
 	case was.State == run.StateQueued && is.State == run.StateQueued:
 	case was.State == run.StateQueued && is.State == run.StatePending:
 		c.claimed(n, l, is)
-	case was.State == run.StatePending && is.State == run.StateQueued:
-		if was.Node != n.name {
-			c.failLocked("%s hands back run %s of %s", n.name, is.ID, was.Node)
-		}
-		c.world.tally("handed back")
-	case was.State == run.StatePending && is.State == run.StatePending && !same:
-		// Handed back and taken again in one write.
-		if was.Node != n.name {
-			c.failLocked("%s takes run %s from %s", n.name, is.ID, was.Node)
-		}
+	case was.State.Claimed() && is.State == run.StateQueued:
+		c.handedBack(n, was)
+	case was.State.Claimed() && is.State == run.StatePending && !same:
+		c.handedBack(n, was) // and taken again in the same write
 		c.claimed(n, l, is)
 	case was.State.Claimed() && is.State.Claimed() && same && (was.State == is.State || is.State == run.StateRunning):
 	case was.State.Claimed() && is.State == run.StateNeedsReview:
@@ -187,6 +181,17 @@ func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
 	default:
 		c.failLocked("%s moves run %s of %s from %s (%s, term %d) to %s (%s, term %d)",
 			n.name, is.ID, is.Key, was.State, was.Node, was.Term, is.State, is.Node, is.Term)
+	}
+}
+
+// handedBack checks a run that a node gives up, because it has not sent it and never will.
+func (c *checker) handedBack(n *node, r *run.Run) {
+	c.world.tally("handed back")
+	if r.Node != n.name {
+		c.failLocked("%s hands back run %s of %s, which is %s's", n.name, r.ID, r.Key, r.Node)
+	}
+	if by, sent := c.starts[attempt{r.Occurrence, r.Attempt}]; sent {
+		c.failLocked("%s hands back run %s of %s, which %s has sent", n.name, r.ID, r.Key, by)
 	}
 }
 

@@ -48,7 +48,7 @@ var bugs = []bug{
 		},
 	}},
 	{"an unanswered swap is taken as failed", []edit{
-		{"engine/ledger/swap.go", `		s.open = append(s.open, w)
+		{"engine/ledger/swap.go", `		s.open, s.unanswered = append(s.open, w), true
 		return false, nil`, `		return false, err`},
 		{"engine/turn.go", `	e.release(out, reports)
 `, `	for _, r := range out.plan.Claimed {
@@ -56,13 +56,13 @@ var bugs = []bug{
 	}
 	e.release(out, reports)
 `},
-		{"engine/held.go", `		h := e.held[r.ID]
-		if h == nil {
-`, `		h := e.held[r.ID]
-		if _, known := planted.Load(e.o.Node + r.ID); h == nil && !known {
+		{"engine/held.go", `		if h == nil {
+			h = &held{run: r}
+`, `		if _, known := planted.Load(e.o.Node + r.ID); h == nil && !known {
 			continue
 		}
 		if h == nil {
+			h = &held{run: r}
 `},
 		{"engine/held.go", `// adopt takes up`, `var planted sync.Map
 
