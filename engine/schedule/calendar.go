@@ -145,11 +145,11 @@ func (c *calendarCompiler) compile(name string, spec CalendarSpec) error {
 		}
 	}
 	if spec.ICS != "" {
-		events, err := parseICS(spec.ICS)
+		events, err := icsCalendar(spec.ICS, z)
 		if err != nil {
 			return err
 		}
-		c.found = append(c.found, newEventCalendar(events, z))
+		c.found = append(c.found, events)
 		return nil
 	}
 	wall, err := spec.wallCalendar()

@@ -11,12 +11,9 @@ type cronTable struct {
 	hour           uint32
 	month          uint32   // bits 1 to 12
 	years          *yearSet // nil: every year
-	// days holds the matching days of a month as bits 1 to 31, by the month's length less
-	// 28 and the weekday of its first day: there are only 28 kinds of months.
-	days [4][7]uint32
+	days           *monthDays
 
-	first, last int64 // the first and last matching second of a day
-	perDay      int64
+	first, last int32 // the first and last matching second of a day
 }
 
 func newCronTable(c *cronText, key string) (*cronTable, error) {
@@ -31,17 +28,21 @@ func newCronTable(c *cronText, key string) (*cronTable, error) {
 		month:  uint32(masks[fieldMonth]),
 		years:  c.years.yearSet(),
 	}
+	var days monthDays
 	for length := 28; length <= 31; length++ {
 		for firstDay := range 7 {
-			t.days[length-28][firstDay] = c.daysOf(masks, length, firstDay)
+			days[length-28][firstDay] = c.daysOf(masks, length, firstDay)
 		}
 	}
-	t.first = int64(bits.TrailingZeros32(t.hour))*3600 +
-		int64(bits.TrailingZeros64(t.minute))*60 + int64(bits.TrailingZeros64(t.second))
-	t.last = int64(bits.Len32(t.hour)-1)*3600 +
-		int64(bits.Len64(t.minute)-1)*60 + int64(bits.Len64(t.second)-1)
-	t.perDay = int64(bits.OnesCount32(t.hour) * bits.OnesCount64(t.minute) * bits.OnesCount64(t.second))
+	t.days = sharedDays(days)
+	t.first = int32(bits.TrailingZeros32(t.hour)*3600 + bits.TrailingZeros64(t.minute)*60 + bits.TrailingZeros64(t.second))
+	t.last = int32((bits.Len32(t.hour)-1)*3600 + (bits.Len64(t.minute)-1)*60 + bits.Len64(t.second) - 1)
 	return t, nil
+}
+
+// perDay returns how many seconds of a matching day match.
+func (t *cronTable) perDay() int64 {
+	return int64(bits.OnesCount32(t.hour) * bits.OnesCount64(t.minute) * bits.OnesCount64(t.second))
 }
 
 // monthStart returns the first day of a month and the bits of its matching days.
@@ -111,7 +112,7 @@ func (t *cronTable) next(from, limit int64) (int64, bool) {
 			return 0, false
 		}
 	}
-	found := (firstDay+int64(bits.TrailingZeros32(days))-1)*secondsPerDay + t.first
+	found := (firstDay+int64(bits.TrailingZeros32(days))-1)*secondsPerDay + int64(t.first)
 	return found, found <= limit
 }
 
@@ -148,7 +149,7 @@ func (t *cronTable) prev(from, limit int64) (int64, bool) {
 		month = bits.Len32(earlier) - 1
 		firstDay, days = t.monthStart(year, month)
 	}
-	found := (firstDay+int64(bits.Len32(days))-2)*secondsPerDay + t.last
+	found := (firstDay+int64(bits.Len32(days))-2)*secondsPerDay + int64(t.last)
 	return found, found >= limit
 }
 
@@ -192,7 +193,7 @@ func (t *cronTable) timeFrom(tod int) (int64, bool) {
 		return 0, false
 	}
 	h += 1 + bits.TrailingZeros32(later)
-	return int64(h*3600) + t.first%3600, true
+	return int64(h*3600) + int64(t.first%3600), true
 }
 
 // timeUpTo returns the last matching second of the day that is not after tod.
@@ -212,7 +213,7 @@ func (t *cronTable) timeUpTo(tod int) (int64, bool) {
 	if earlier == 0 {
 		return 0, false
 	}
-	return int64((bits.Len32(earlier)-1)*3600) + t.last%3600, true
+	return int64((bits.Len32(earlier)-1)*3600) + int64(t.last%3600), true
 }
 
 // count returns how many wall seconds in [from, to) match: whole days by the month, and the
@@ -222,7 +223,7 @@ func (t *cronTable) count(from, to int64) int64 {
 		return 0
 	}
 	firstDay, lastDay := floorDiv(from, secondsPerDay), floorDiv(to, secondsPerDay)
-	return t.perDay*t.matchingDays(firstDay, lastDay) +
+	return t.perDay()*t.matchingDays(firstDay, lastDay) +
 		t.countInDay(lastDay, int(to-lastDay*secondsPerDay)) -
 		t.countInDay(firstDay, int(from-firstDay*secondsPerDay))
 }

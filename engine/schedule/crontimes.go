@@ -1,13 +1,37 @@
 package schedule
 
+import "errors"
+
 // cronTimes is a cron expression in a zone: it turns matching wall times into instants.
 type cronTimes struct {
-	table *cronTable
+	text  string
+	table cronTable
 	zone  *zone
 	// both: a wall time that is repeated counts each time, not only the first.
 	both bool
 	// atGapEnd: wall times that are skipped count once, at the end of the gap.
 	atGapEnd bool
+}
+
+func newCronTimes(s Schedule, key string, z *zone) (*cronTimes, error) {
+	text, err := parseCron(s.Cron)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" && text.usesHash() {
+		return nil, errors.New("the value of H depends on the trigger: its key job/trigger is needed")
+	}
+	table, err := newCronTable(text, key)
+	if err != nil {
+		return nil, err
+	}
+	return &cronTimes{
+		text:     s.Cron,
+		table:    *table,
+		zone:     z,
+		both:     s.Ambiguous == AmbiguousBoth || s.Ambiguous != AmbiguousFirst && text.followsClock(),
+		atGapEnd: s.Gap == GapNext,
+	}, nil
 }
 
 // wallMargin is more than any two offsets of a zone differ.

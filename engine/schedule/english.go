@@ -12,7 +12,7 @@ import (
 func (s Schedule) English() string { return s.english("") }
 
 // English describes the schedule in plain English, with the values that H stands for.
-func (t *Timeline) English() string { return t.schedule.english(t.key) }
+func (t *Timeline) English() string { return t.Schedule().english(t.key) }
 
 func (s Schedule) english(key string) string {
 	zone := s.TimeZone

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"crypto/sha256"
 	"slices"
 	"sync"
 
@@ -97,29 +96,36 @@ func (c *eventCalendar) list(from, to int64) []interval {
 	return merged
 }
 
-// icsFiles keeps what was read last, because every trigger that names a calendar compiles
-// it, and a file may be large.
-var icsFiles struct {
+// icsCalendars keeps what was compiled last: every trigger that names a calendar compiles it,
+// a file may be large, and the pages are worth sharing too.
+var icsCalendars struct {
 	sync.Mutex
-	read map[[sha256.Size]byte]*ical.Calendar
+	known map[icsKey]*eventCalendar
 }
 
-const maxICSFiles = 64
+type icsKey struct {
+	text string
+	zone *zone
+}
 
-func parseICS(text string) (*ical.Calendar, error) {
-	key := sha256.Sum256([]byte(text))
-	icsFiles.Lock()
-	defer icsFiles.Unlock()
-	if c, ok := icsFiles.read[key]; ok {
+const maxICSCalendars = 64
+
+// icsCalendar returns the calendar of an iCalendar file for triggers in a zone.
+func icsCalendar(text string, z *zone) (*eventCalendar, error) {
+	key := icsKey{text, z}
+	icsCalendars.Lock()
+	defer icsCalendars.Unlock()
+	if c, ok := icsCalendars.known[key]; ok {
 		return c, nil
 	}
-	c, err := ical.Parse(text, loadICSZone)
+	events, err := ical.Parse(text, loadICSZone)
 	if err != nil {
 		return nil, err
 	}
-	if icsFiles.read == nil || len(icsFiles.read) >= maxICSFiles {
-		icsFiles.read = make(map[[sha256.Size]byte]*ical.Calendar)
+	if icsCalendars.known == nil || len(icsCalendars.known) >= maxICSCalendars {
+		icsCalendars.known = make(map[icsKey]*eventCalendar)
 	}
-	icsFiles.read[key] = c
+	c := newEventCalendar(events, z)
+	icsCalendars.known[key] = c
 	return c, nil
 }

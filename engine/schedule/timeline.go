@@ -1,8 +1,8 @@
 package schedule
 
 import (
-	"errors"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -18,21 +18,39 @@ type Env struct {
 }
 
 // Timeline is a schedule bound to its environment: a set of instants that can be walked,
-// in UTC. It is immutable and safe for concurrent use.
+// in UTC. It is immutable and safe for concurrent use. There is one for each trigger, so it
+// keeps no copy of the schedule but only what differs from trigger to trigger.
 type Timeline struct {
-	schedule Schedule
-	key      string
-	cron     *cronTimes // KindCron
-	calendar calendar   // nil: none
-	zone     *zone
+	key     string
+	zone    *zone
+	cron    *cronTimes // KindCron
+	options *options   // never nil, shared by all that have none
 
 	// Microseconds since the Unix epoch.
-	start, end int64 // [start, end)
-	base       int64 // KindRate: instant 0; KindEvery: what the first interval is added to
-	firstSeen  int64
-	interval   int64
-	at         int64 // KindOnce
+	firstSeen int64
+	base      int64 // KindRate: instant 0; KindEvery: what the first interval is added to; KindOnce: the instant
+	interval  int64
+
+	repeats   int32 // KindEvery
+	kind      Kind
+	ambiguous uint8 // in ambiguousNames
+	gap       uint8 // in gapNames
 }
+
+// options are what most schedules do without.
+type options struct {
+	start, end   int64    // microseconds, [start, end)
+	calendar     calendar // nil: none
+	calendarName string
+	jitter       time.Duration
+}
+
+var noOptions = options{start: minInstant * micros, end: maxInstant * micros}
+
+var (
+	ambiguousNames = []string{"", AmbiguousAuto, AmbiguousFirst, AmbiguousBoth}
+	gapNames       = []string{"", GapSkip, GapNext}
+)
 
 // Instants outside these seconds do not exist: from year 1 to the end of MaxYear.
 const (
@@ -49,86 +67,106 @@ func (s Schedule) Compile(env Env) (*Timeline, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	t := &Timeline{schedule: s, key: env.Key, start: minInstant * micros, end: maxInstant * micros}
-	if err := t.bindZone(); err != nil {
-		return nil, err
+	t := &Timeline{
+		key:       env.Key,
+		zone:      utcZone,
+		interval:  s.Interval.Microseconds(),
+		repeats:   int32(s.Count),
+		kind:      s.Kind,
+		ambiguous: uint8(slices.Index(ambiguousNames, s.Ambiguous)),
+		gap:       uint8(slices.Index(gapNames, s.Gap)),
 	}
-	if s.Calendar != "" {
-		c, err := compileCalendar(s.Calendar, env.Calendars, t.zone)
-		if err != nil {
+	if s.TimeZone != "" {
+		var err error
+		if t.zone, err = loadZone(s.TimeZone); err != nil {
 			return nil, err
 		}
-		t.calendar = c
 	}
-	if !s.Start.IsZero() {
-		t.start = s.Start.UnixMicro()
-	}
-	if !s.End.IsZero() {
-		t.end = s.End.UnixMicro()
+	var err error
+	if t.options, err = s.options(env.Calendars, t.zone); err != nil {
+		return nil, err
 	}
 	if !env.FirstSeen.IsZero() {
 		var ok bool
 		if t.firstSeen, ok = toMicros(env.FirstSeen); !ok {
-			t.firstSeen = t.end
+			t.firstSeen = t.options.end
 		}
 	}
-	t.interval = s.Interval.Microseconds()
 	switch s.Kind {
 	case KindManual:
 	case KindCron:
-		if err := t.bindCron(); err != nil {
+		if t.cron, err = newCronTimes(s, env.Key, t.zone); err != nil {
 			return nil, err
 		}
 	case KindRate:
 		// Without a start, n counts from 1.
 		t.base = t.firstSeen + t.interval
 		if !s.Start.IsZero() {
-			t.base = t.start
+			t.base = t.options.start
 		}
-		t.start = max(t.start, t.base)
 	case KindEvery:
 		t.base = t.firstSeen
 		if !s.Start.IsZero() {
-			t.base = t.start
+			t.base = t.options.start
 		}
 	case KindOnce:
-		t.at = s.At.UnixMicro()
+		t.base = s.At.UnixMicro()
 	}
 	return t, nil
 }
 
-func (t *Timeline) bindZone() (err error) {
-	if t.schedule.TimeZone == "" {
-		t.zone = utcZone
-		return nil
+// options returns what few schedules have, shared by those that have none of it.
+func (s Schedule) options(calendars map[string]CalendarSpec, z *zone) (*options, error) {
+	o := noOptions
+	if !s.Start.IsZero() {
+		o.start = s.Start.UnixMicro()
 	}
-	t.zone, err = loadZone(t.schedule.TimeZone)
-	return err
+	if !s.End.IsZero() {
+		o.end = s.End.UnixMicro()
+	}
+	o.jitter = s.Jitter
+	if s.Calendar != "" {
+		c, err := compileCalendar(s.Calendar, calendars, z)
+		if err != nil {
+			return nil, err
+		}
+		o.calendar, o.calendarName = c, s.Calendar
+	}
+	if o == noOptions {
+		return &noOptions, nil
+	}
+	return &o, nil
 }
 
-func (t *Timeline) bindCron() error {
-	text, err := parseCron(t.schedule.Cron)
-	if err != nil {
-		return err
+// Schedule returns what the timeline was compiled from, its times in UTC.
+func (t *Timeline) Schedule() Schedule {
+	s := Schedule{
+		Kind:      t.kind,
+		Interval:  time.Duration(t.interval) * time.Microsecond,
+		Count:     int(t.repeats),
+		Calendar:  t.options.calendarName,
+		Ambiguous: ambiguousNames[t.ambiguous],
+		Gap:       gapNames[t.gap],
+		Jitter:    t.options.jitter,
 	}
-	if t.key == "" && text.usesHash() {
-		return errors.New("the value of H depends on the trigger: its key job/trigger is needed")
+	if t.zone != utcZone { // which is the one of schedules without a zone; UTC by name is another
+		s.TimeZone = t.zone.location.String()
 	}
-	table, err := newCronTable(text, t.key)
-	if err != nil {
-		return err
+	if t.options.start != noOptions.start {
+		s.Start = time.UnixMicro(t.options.start).UTC()
 	}
-	t.cron = &cronTimes{
-		table:    table,
-		zone:     t.zone,
-		both:     t.schedule.Ambiguous == AmbiguousBoth || t.schedule.Ambiguous != AmbiguousFirst && text.followsClock(),
-		atGapEnd: t.schedule.Gap == GapNext,
+	if t.options.end != noOptions.end {
+		s.End = time.UnixMicro(t.options.end).UTC()
 	}
-	return nil
+	switch t.kind {
+	case KindCron:
+		s.Cron = t.cron.text
+	case KindOnce:
+		s.At = time.UnixMicro(t.base).UTC()
+	case KindManual, KindRate, KindEvery:
+	}
+	return s
 }
-
-// Schedule returns what the timeline was compiled from.
-func (t *Timeline) Schedule() Schedule { return t.schedule }
 
 // Location returns the zone that the schedule is computed in.
 func (t *Timeline) Location() *time.Location { return t.zone.location }
@@ -137,7 +175,7 @@ func (t *Timeline) Location() *time.Location { return t.zone.location }
 // was first seen if that is later than what start gives. For other kinds it is the first
 // instant after it was first seen.
 func (t *Timeline) First() (time.Time, bool) {
-	if t.schedule.Kind != KindEvery {
+	if t.kind != KindEvery {
 		return toTime(t.next(t.firstSeen - 1))
 	}
 	first := t.base + t.interval
@@ -181,7 +219,7 @@ func (t *Timeline) Count(from, to time.Time) int {
 // long as there are never more than five years between two.
 func (t *Timeline) Between(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
-		if t.schedule.Kind == KindEvery {
+		if t.kind == KindEvery {
 			return
 		}
 		for at, end := ceilMicros(from)-1, ceilMicros(to); ; {
@@ -198,10 +236,10 @@ func (t *Timeline) Between(from, to time.Time) iter.Seq[time.Time] {
 // jitter. It depends on the occurrence and the trigger alone, so that whoever sends it
 // waits equally long.
 func (t *Timeline) Jitter(occurrenceID string) time.Duration {
-	if t.schedule.Jitter <= 0 {
+	if t.options.jitter <= 0 {
 		return 0
 	}
-	return time.Duration(hash64(t.key, occurrenceID) % uint64(t.schedule.Jitter))
+	return time.Duration(hash64(t.key, occurrenceID) % uint64(t.options.jitter))
 }
 
 // toMicros returns the whole microseconds of an instant; ok is false beyond the years that

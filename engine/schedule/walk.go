@@ -9,27 +9,27 @@ const (
 )
 
 func (t *Timeline) next(after int64) (int64, bool) {
-	switch t.schedule.Kind {
+	switch t.kind {
 	case KindManual:
 	case KindEvery:
 		return t.allowed(after + t.interval)
 	case KindOnce:
-		if after < t.at {
-			return t.within(t.at)
+		if after < t.base {
+			return t.within(t.base)
 		}
 	case KindRate, KindCron:
-		return t.search(max(after+1, t.start))
+		return t.search(max(after+1, t.options.start))
 	}
 	return 0, false
 }
 
 // within returns a single instant if it lies in range and is not excluded.
 func (t *Timeline) within(at int64) (int64, bool) {
-	if at < t.start || at >= t.end {
+	if at < t.options.start || at >= t.options.end {
 		return 0, false
 	}
-	if t.calendar != nil {
-		if excluded, _ := t.calendar.at(floorDiv(at, micros)); excluded {
+	if t.options.calendar != nil {
+		if excluded, _ := t.options.calendar.at(floorDiv(at, micros)); excluded {
 			return 0, false
 		}
 	}
@@ -38,17 +38,17 @@ func (t *Timeline) within(at int64) (int64, bool) {
 
 // allowed returns the first moment at or after the given one that is not excluded.
 func (t *Timeline) allowed(at int64) (int64, bool) {
-	at = max(at, t.start)
-	if t.calendar == nil {
-		return at, at < t.end
+	at = max(at, t.options.start)
+	if t.options.calendar == nil {
+		return at, at < t.options.end
 	}
 	until, steps := t.excludedUntil(at, maxSteps)
-	return until, until < t.end && steps > 0
+	return until, until < t.options.end && steps > 0
 }
 
 // search returns the first instant at or after from.
 func (t *Timeline) search(from int64) (int64, bool) {
-	if from >= t.end {
+	if from >= t.options.end {
 		return 0, false
 	}
 	var limit int64
@@ -58,10 +58,10 @@ func (t *Timeline) search(from int64) (int64, bool) {
 	}
 	for steps := maxSteps; steps > 0; steps-- {
 		at, ok := t.candidate(from, limit)
-		if !ok || at >= t.end {
+		if !ok || at >= t.options.end {
 			return 0, false
 		}
-		if t.calendar == nil {
+		if t.options.calendar == nil {
 			return at, true
 		}
 		if from, steps = t.excludedUntil(at, steps); from == at {
@@ -89,7 +89,7 @@ func (t *Timeline) candidate(from, limit int64) (int64, bool) {
 func (t *Timeline) excludedUntil(at int64, steps int) (until int64, left int) {
 	end := floorDiv(at, micros)
 	for ; steps > 0 && end < maxInstant; steps-- {
-		excluded, next := t.calendar.at(end)
+		excluded, next := t.options.calendar.at(end)
 		if !excluded {
 			break
 		}
@@ -99,15 +99,15 @@ func (t *Timeline) excludedUntil(at int64, steps int) (until int64, left int) {
 }
 
 func (t *Timeline) prev(before int64) (int64, bool) {
-	before = min(before, t.end)
-	switch t.schedule.Kind {
+	before = min(before, t.options.end)
+	switch t.kind {
 	case KindManual, KindEvery:
 		return 0, false
 	case KindOnce:
-		if t.at >= before {
+		if t.base >= before {
 			return 0, false
 		}
-		return t.within(t.at)
+		return t.within(t.base)
 	case KindRate, KindCron:
 	}
 	var limit int64
@@ -116,18 +116,18 @@ func (t *Timeline) prev(before int64) (int64, bool) {
 	}
 	for steps := maxStepsBack; steps > 0; steps-- {
 		at, ok := t.candidateBefore(before, limit)
-		if !ok || at < t.start {
+		if !ok || at < t.options.start {
 			return 0, false
 		}
-		if t.calendar == nil {
+		if t.options.calendar == nil {
 			return at, true
 		}
 		seconds := floorDiv(at, micros)
-		if excluded, _ := t.calendar.at(seconds); !excluded {
+		if excluded, _ := t.options.calendar.at(seconds); !excluded {
 			return at, true
 		}
 		var allowed int64
-		if allowed, steps = lastAllowed(t.calendar, seconds, steps); steps > 0 {
+		if allowed, steps = lastAllowed(t.options.calendar, seconds, steps); steps > 0 {
 			before = allowed * micros
 		}
 	}
@@ -170,11 +170,11 @@ func (t *Timeline) candidateBefore(before, limit int64) (int64, bool) {
 }
 
 func (t *Timeline) count(from, to int64) int64 {
-	from, to = max(from, t.start), min(to, t.end)
+	from, to = max(from, t.options.start), min(to, t.options.end)
 	if from >= to {
 		return 0
 	}
-	if t.calendar == nil {
+	if t.options.calendar == nil {
 		return t.countAll(from, to)
 	}
 	var n int64
@@ -182,7 +182,7 @@ func (t *Timeline) count(from, to int64) int64 {
 		if steps == 0 {
 			return n + t.countAll(from, to)
 		}
-		excluded, until := t.calendar.at(floorDiv(from, micros))
+		excluded, until := t.options.calendar.at(floorDiv(from, micros))
 		end := min(until, maxInstant) * micros
 		if !excluded {
 			n += t.countAll(from, min(end, to))
@@ -194,7 +194,7 @@ func (t *Timeline) count(from, to int64) int64 {
 
 // countAll counts the instants in [from, to), excluded or not.
 func (t *Timeline) countAll(from, to int64) int64 {
-	switch t.schedule.Kind {
+	switch t.kind {
 	case KindCron:
 		return t.cron.count(-floorDiv(-from, micros), -floorDiv(-to, micros))
 	case KindRate:
@@ -204,7 +204,7 @@ func (t *Timeline) countAll(from, to int64) int64 {
 		}
 		return floorDiv(to-1-t.base, t.interval) - floorDiv(from-1-t.base, t.interval)
 	case KindOnce:
-		if from <= t.at && t.at < to {
+		if from <= t.base && t.base < to {
 			return 1
 		}
 	case KindManual, KindEvery:

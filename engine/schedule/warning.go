@@ -33,7 +33,7 @@ func (t *Timeline) Warnings(now time.Time) []Warning {
 	if t.cron == nil {
 		return all
 	}
-	if text, err := parseCron(t.schedule.Cron); err == nil &&
+	if text, err := parseCron(t.cron.text); err == nil &&
 		text.fields[fieldDOM].restricted() && text.fields[fieldDOW].restricted() {
 		all = append(all, Warning{
 			Reason: WarnEither,
@@ -44,11 +44,11 @@ func (t *Timeline) Warnings(now time.Time) []Warning {
 }
 
 func (t *Timeline) complete(now time.Time) bool {
-	switch t.schedule.Kind {
+	switch t.kind {
 	case KindManual:
 		return false
 	case KindEvery:
-		return !t.schedule.End.IsZero() && !now.Before(t.schedule.End)
+		return t.options.end != noOptions.end && ceilMicros(now) >= t.options.end
 	case KindCron, KindRate, KindOnce:
 	}
 	_, ok := t.Next(now)
@@ -62,7 +62,7 @@ func (t *Timeline) clockWarnings(now time.Time) []Warning {
 		return nil
 	}
 	to, _ := toMicros(now.AddDate(1, 0, 0))
-	first, end := floorDiv(max(from, t.start), micros), floorDiv(min(to, t.end)-1, micros)+1
+	first, end := floorDiv(max(from, t.options.start), micros), floorDiv(min(to, t.options.end)-1, micros)+1
 	var all []Warning
 	for at := first; at < end; {
 		s := t.zone.at(at)
