@@ -67,12 +67,12 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	now := e.wall()
 	var before, cut time.Time
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
 		if err := cmp.Or(t.lease.Check(), e.o.ClockCheck()); err != nil {
 			return err
 		}
+		now := e.wall() // of this call: one of before a pause would cut what others decided meanwhile
 		before, cut = l.Watermark, time.Time{}
 		l.Term = max(l.Term, catalog.Term, t.lease.AnnotatedTerm(), e.o.TermFloor-1) + 1
 		l.Holder = e.o.Node
