@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,15 +12,17 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/config/source"
-	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/internal/review"
 )
 
 // newValidateCommand judges jobs documents as the sidecar would.
 func newValidateCommand() *cobra.Command {
 	var (
-		hosts []string
-		after string
+		hosts   []string
+		after   string
+		against string
+		output  string
 	)
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
@@ -28,109 +31,167 @@ func newValidateCommand() *cobra.Command {
 trigger, or every error with file, line and column; warnings go to stderr. For a fixed delay it
 assumes runs that take no time.
 
+With --against it prints what one document changes in another in the next 30 days instead: which
+triggers, and which of their instants disappear and appear.
+
 Exit codes: 0 all of them are good, 2 at least one is not.`,
-		Example: "  sidecar validate jobs.yaml",
+		Example: `  sidecar validate jobs.yaml
+  sidecar validate jobs.yaml --against deployed.yaml -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("validate takes the names of jobs files, as in sidecar validate jobs.yaml")}
 			}
+			if against != "" && len(args) > 1 {
+				return usageError{fmt.Errorf("validate --against takes one jobs file, but has %d", len(args))}
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			now := time.Now()
+			v := validation{opts: config.Options{AllowedHosts: hosts}, now: time.Now()}
 			if after != "" {
 				var err error
-				if now, err = time.Parse(time.RFC3339, after); err != nil {
+				if v.now, err = time.Parse(time.RFC3339, after); err != nil {
 					return usageError{fmt.Errorf("--after: %.40q is not a time like 2026-11-01T00:00:00Z", after)}
 				}
 			}
-			var problems []error
-			for _, path := range args {
-				update := source.ReadFile(path, config.Options{AllowedHosts: hosts}, now)
-				if update.Err != nil {
-					problems = append(problems, update.Err)
-					continue
-				}
-				if err := writeDocument(cmd.OutOrStdout(), cmd.ErrOrStderr(), path, update, now); err != nil {
-					return err
-				}
+			switch output {
+			case "", "text", "json":
+			default:
+				return usageError{fmt.Errorf("--output: %q is not known, want text or json", output)}
 			}
-			if len(problems) > 0 {
-				return usageError{errors.Join(problems...)}
+			v.json, v.out, v.warnings = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if against != "" {
+				return v.compare(against, args[0])
 			}
-			return nil
+			return v.check(args)
 		},
 	}
 	cmd.Flags().StringSliceVar(&hosts, "allowed-hosts", nil, "hosts, besides loopback, that jobs may call")
 	cmd.Flags().StringVar(&after, "after", "", "instant that the answers come after, as 2026-11-01T00:00:00Z (default now)")
+	cmd.Flags().StringVar(&against, "against", "", "the document that FILE is to replace: print what changes")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "text or json (default text)")
 	return cmd
 }
 
-// writeDocument prints when the jobs of a good document are due.
-func writeDocument(out, warnings io.Writer, path string, update source.Update, now time.Time) error {
-	triggers := 0
-	for _, job := range update.Document.Jobs {
-		triggers += len(job.Triggers)
-	}
-	var b, warned strings.Builder
-	fmt.Fprintf(&b, "%s: OK, %s, %s\n", path, plural(len(update.Document.Jobs), "job"), plural(triggers, "trigger"))
-	for _, w := range update.Warnings {
-		fmt.Fprintln(&warned, "warning: "+w.String())
-	}
-	for _, job := range update.Document.Jobs {
-		paused := ""
-		if job.Paused {
-			paused = " (paused)"
-		}
-		if len(job.Triggers) == 0 {
-			fmt.Fprintf(&b, "%s%s: when it is asked for\n", job.Name, paused)
-		}
-		for _, trigger := range job.Triggers {
-			key := run.Key{Job: job.Name, Trigger: trigger.Name}.String()
-			line, err := trigger.Schedule.Compile(schedule.Env{Key: key, FirstSeen: now, Calendars: job.Calendars})
-			if err != nil {
-				return fmt.Errorf("%s: %s: %w", path, key, err)
-			}
-			fmt.Fprintf(&b, "%s%s: %s\n", key, paused, line.English())
-			if err := writeInstants(&b, line, now); err != nil {
-				return fmt.Errorf("%s: %s: %w", path, key, err)
-			}
-			for _, w := range line.Warnings(now) {
-				if w.Reason != schedule.WarnComplete { // which the document's own warnings say, with the place
-					fmt.Fprintf(&warned, "warning: %s: %s: %s\n", path, key, w.Text)
-				}
-			}
-		}
-	}
-	if _, err := io.WriteString(out, b.String()); err != nil {
-		return err
-	}
-	_, err := io.WriteString(warnings, warned.String())
-	return err
+// validation is one call of the command.
+type validation struct {
+	opts          config.Options
+	now           time.Time
+	json          bool
+	out, warnings io.Writer
 }
 
-// writeInstants prints the next instants in UTC and on the zone's clock.
-func writeInstants(b *strings.Builder, line *schedule.Timeline, now time.Time) error {
-	zone, err := schedule.LoadZone(zoneOf(line.Schedule()))
-	if err != nil {
-		return err
+// check judges each file by itself. All are looked at, also after a bad one.
+func (v validation) check(paths []string) error {
+	var problems []error
+	reports := make([]*fileReport, 0, len(paths))
+	for _, path := range paths {
+		r, err := v.report(path)
+		if err != nil {
+			problems = append(problems, err)
+			r = &fileReport{File: path, Errors: strings.Split(err.Error(), "\n")}
+		} else if !v.json {
+			if err := r.writeText(v.out, v.warnings); err != nil {
+				return err
+			}
+		}
+		reports = append(reports, r)
 	}
-	instants, err := nextQuery{}.list(line, now)
-	if err != nil {
-		return err
+	if v.json {
+		if err := writeJSON(v.out, map[string]any{"files": reports}); err != nil {
+			return err
+		}
 	}
-	for i, text := range formatInstants(instants) {
-		fmt.Fprintf(b, "  %s  %s\n", text, instants[i].In(zone).Format("Mon 2006-01-02 15:04:05 -07:00"))
-	}
-	if len(instants) == 0 {
-		b.WriteString("  no instant\n")
+	if len(problems) > 0 {
+		return usageError{errors.Join(problems...)}
 	}
 	return nil
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// fileReport is what is printed of one document, as -o json does.
+type fileReport struct {
+	File     string          `json:"file"`
+	Jobs     int             `json:"jobs"`
+	Manual   []string        `json:"manual,omitempty"` // jobs without triggers
+	Triggers []triggerReport `json:"triggers,omitempty"`
+	Crowds   []crowdReport   `json:"crowds,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"` // with line and column
+	Errors   []string        `json:"errors,omitempty"`   // why it is refused
+
+	paused map[string]bool // jobs
+}
+
+type triggerReport struct {
+	Trigger  string             `json:"trigger"` // job/trigger
+	Paused   bool               `json:"paused,omitempty"`
+	Schedule string             `json:"schedule"`
+	English  string             `json:"english"`
+	TimeZone string             `json:"timeZone"`
+	Next     []string           `json:"next"` // UTC, RFC 3339
+	Warnings []schedule.Warning `json:"warnings,omitempty"`
+
+	job      string
+	instants []time.Time
+	zone     *time.Location
+}
+
+type crowdReport struct {
+	At       string   `json:"at"` // the minute, UTC
+	Jobs     int      `json:"jobs"`
+	Triggers []string `json:"triggers"` // that meet their first crowd here
+}
+
+func (v validation) report(path string) (*fileReport, error) {
+	update := source.ReadFile(path, v.opts, v.now)
+	if update.Err != nil {
+		return nil, update.Err
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	triggers, err := review.Triggers(update.Document, v.now)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &fileReport{File: path, Jobs: len(update.Document.Jobs), paused: make(map[string]bool)}
+	for _, w := range update.Warnings {
+		r.Warnings = append(r.Warnings, w.String())
+	}
+	for _, job := range update.Document.Jobs {
+		r.paused[job.Name] = job.Paused
+		if len(job.Triggers) == 0 {
+			r.Manual = append(r.Manual, job.Name)
+		}
+	}
+	for _, t := range triggers {
+		instants, err := nextQuery{}.list(t.Line, v.now)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, t.Key, err)
+		}
+		report := triggerReport{
+			Trigger:  t.Key.String(),
+			Paused:   t.Paused,
+			Schedule: t.Line.Schedule().String(),
+			English:  t.Line.English(),
+			TimeZone: zoneOf(t.Line.Schedule()),
+			Next:     formatInstants(instants),
+			job:      t.Key.Job,
+			instants: instants,
+			zone:     t.Line.Location(),
+		}
+		for _, w := range t.Line.Warnings(v.now) {
+			if w.Reason != schedule.WarnComplete { // which the document's own warnings say, with the place
+				report.Warnings = append(report.Warnings, w)
+			}
+		}
+		r.Triggers = append(r.Triggers, report)
+	}
+	for _, c := range review.Crowds(triggers, v.now) {
+		r.Crowds = append(r.Crowds, crowdReport{At: c.At.Format(time.RFC3339), Jobs: c.Jobs, Triggers: c.Triggers})
+	}
+	return r, nil
+}
+
+func writeJSON(out io.Writer, value any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
 }
