@@ -11,7 +11,9 @@ import (
 	"github.com/leasecron/leasecron/test/controlplane"
 )
 
-const everySecond = "jobs:\n- {name: tick, path: /tick, schedule: rate 1s}\n"
+// everySecond has a start, so that both ledgers have the same instants: what else the machine does
+// at one of them then hits both.
+const everySecond = "jobs:\n- {name: tick, path: /tick, schedule: rate 1s start=2026-01-01T00:00:00.371Z}\n"
 
 // maxAbove is how much later the 99th percentile may be with the ledger in Kubernetes than with
 // one in memory.
