@@ -216,8 +216,11 @@ func (t *term) jobOf(r run.Run) config.Job {
 	if t.definitions == nil {
 		return config.Job{}
 	}
-	job, _ := t.definitions.Version(r.Key.Job, r.Version)
-	return job
+	v, ok := t.definitions.Version(r.Key.Job, r.Version)
+	if !ok {
+		return config.Job{}
+	}
+	return v.Config(r.Key.Job)
 }
 
 // currentJobs lists the jobs in force, by name.
@@ -225,7 +228,7 @@ func currentJobs(d *plan.Definitions) []config.Job {
 	var jobs []config.Job
 	for _, name := range d.Names() {
 		if v, ok := d.Jobs[name].Current(); ok {
-			jobs = append(jobs, v.Config)
+			jobs = append(jobs, v.Config(name))
 		}
 	}
 	return jobs

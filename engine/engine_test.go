@@ -28,7 +28,8 @@ type app struct {
 	work   time.Duration // how long each call takes
 	workOf func(a run.Attempt) time.Duration
 	answer func(a run.Attempt) run.Outcome
-	refuse atomic.Bool // the process is dead: it sends nothing any more
+	down   time.Duration // for how long the first call's connection is refused
+	refuse atomic.Bool   // the process is dead: it sends nothing any more
 }
 
 type call struct {
@@ -39,6 +40,13 @@ type call struct {
 func (a *app) Invoke(ctx context.Context, at run.Attempt) run.Outcome {
 	if err := at.MayStart(); err != nil || a.refuse.Load() {
 		return run.Outcome{State: run.StateCanceled, NotSent: true, Refused: true, EndedAt: time.Now()}
+	}
+	if a.down > 0 { // nothing was written yet: it is asked again whether it still may be
+		time.Sleep(a.down)
+		a.down = 0
+		if err := at.MayStart(); err != nil {
+			return run.Outcome{State: run.StateCanceled, NotSent: true, Refused: true, EndedAt: time.Now()}
+		}
 	}
 	start := time.Now()
 	at.Started(start)

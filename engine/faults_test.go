@@ -300,3 +300,32 @@ func TestAClaimWhoseAnswerComesAfterTheTermIsHandedBack(t *testing.T) {
 		})
 	}
 }
+
+func TestARefusedAttemptWhoseLeadershipEndsIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewMemory()
+		a := &app{down: 8 * time.Second}
+		n := start(t, store, "a", a)
+		n.engine.Define([]config.Job{job("by-hand", "manual")})
+		_, leave := n.lead()
+		time.Sleep(time.Second)
+		if _, err := n.engine.Enqueue(t.Context(), "by-hand", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		leave() // the app cannot be reached, so this node stops leading while the attempt still tries
+		time.Sleep(time.Minute)
+		l := ledgerOf(t, store)
+		if len(l.Runs) != 1 || l.Runs[0].State != run.StateQueued {
+			t.Fatalf("open runs %+v, want the one that was never sent waiting again", l.Runs)
+		}
+		_, leave = n.lead()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := len(a.Calls()); got != 1 {
+			t.Errorf("%d calls, want 1 once somebody leads again", got)
+		}
+		leave()
+		n.close()
+	})
+}

@@ -21,10 +21,13 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		return run.Run{}, fmt.Errorf("read catalog: %w", err)
 	}
 	current, ok := plan.Compile(&state.Catalog{Jobs: map[string]*state.Job{job: catalog.Jobs[job]}}).Jobs[job].Current()
+	if !ok && e.wants(job) {
+		return run.Run{}, run.Errorf(run.CodeNoScheduler, "job %q is defined, but no leader has taken note of it yet", job)
+	}
 	if !ok {
 		return run.Run{}, fmt.Errorf("%w: %q", ErrJobNotFound, job)
 	}
-	if _, err := config.MergeData(current.Config.Data, nil, data); err != nil {
+	if _, err := config.MergeData(current.Config(job).Data, nil, data); err != nil {
 		return run.Run{}, err
 	}
 	if len(data) > maxRunData {
@@ -38,7 +41,7 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		ScheduledAt: now, DueAt: now, Attempt: 1, DecidedAt: now, Data: data,
 	}
 	_, err = e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
-		if current.Config.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
+		if current.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
 			return fmt.Errorf("%w: %q", ErrAlreadyRunning, job)
 		}
 		if waiting := waitingData(l); waiting+len(data) > maxWaitingData {
@@ -55,6 +58,13 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	e.emit(ManualPlanned{Run: r})
 	e.watch.changed()
 	return r, nil
+}
+
+// wants reports whether this node's definitions have a job, whether or not a leader knows it.
+func (e *Engine) wants(job string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.desired.jobs, func(j config.Job) bool { return j.Name == job })
 }
 
 // Resolve ends a run that needs review as a person says that it ended: Succeeded, Failed or

@@ -35,7 +35,7 @@ func (v *view) job(name string, now time.Time) JobStatus {
 	j := v.definitions.Jobs[name]
 	current, _ := j.Current()
 	s := JobStatus{
-		Job: current.Config, FirstSeen: j.FirstSeen,
+		Job: current.Config(name), FirstSeen: j.FirstSeen,
 		InFlight: v.ledger.Unfinished(name), LastSuccess: v.lastSuccess[name],
 	}
 	s.Paused, _ = v.definitions.Paused(run.Key{Job: name}, now)
@@ -43,7 +43,7 @@ func (v *view) job(name string, now time.Time) JobStatus {
 		s.Error = "a record of this job in the ledger cannot be read: repair or remove it under \"unreadable\""
 	}
 	if j.Err != nil {
-		s.Error, s.Paused = j.Err.Error(), current.Config.Paused
+		s.Error, s.Paused = j.Err.Error(), current.Paused
 	}
 	for _, track := range v.definitions.TracksOf(name) {
 		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {

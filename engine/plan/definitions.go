@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -29,16 +30,34 @@ type Job struct {
 	Name      string
 	FirstSeen time.Time
 	Versions  []Version // oldest first
+	tracks    []*Track
 	// Err says why the newest version cannot be computed; its triggers stand still.
 	Err error
 }
 
-// Version is one definition of a job.
+// Version is one definition of a job. It holds what planning asks for all the time; the rest is
+// decoded when somebody needs it, since most jobs are idle most of the time and there may be
+// thousands of them.
 type Version struct {
-	Number  int
-	From    time.Time // decides the instants from here on
-	Removed bool
-	Config  config.Job
+	Number       int
+	From         time.Time // decides the instants from here on
+	Removed      bool
+	Paused       bool
+	Overlap      config.Overlap
+	MaxParallel  int
+	HistoryLimit int
+
+	definition json.RawMessage // the catalog's bytes
+}
+
+// Config decodes the definition. It costs some microseconds. One that cannot be decoded any more,
+// which marks its job with an error, is empty but for the name.
+func (v Version) Config(job string) config.Job {
+	var c config.Job
+	if err := json.Unmarshal(v.definition, &c); err != nil {
+		return config.Job{Name: job}
+	}
+	return c
 }
 
 // Current returns the newest version, and whether the job is still defined.
@@ -50,19 +69,19 @@ func (j *Job) Current() (Version, bool) {
 	return v, !v.Removed
 }
 
-// Version returns the definition of a job that a run was decided by, or the newest one that
-// there is where that version is no longer kept.
-func (d *Definitions) Version(job string, number int) (config.Job, bool) {
+// Version returns the version of a job that a run was decided by, or the newest one that there is
+// where that version is no longer kept.
+func (d *Definitions) Version(job string, number int) (Version, bool) {
 	j := d.Jobs[job]
 	if j == nil {
-		return config.Job{}, false
+		return Version{}, false
 	}
-	best, found := config.Job{}, false
+	best, found := Version{}, false
 	for _, v := range j.Versions {
 		if v.Removed {
 			continue
 		}
-		best, found = v.Config, true
+		best, found = v, true
 		if v.Number == number {
 			break
 		}
@@ -113,34 +132,39 @@ func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
 		j.Versions = append(j.Versions, version)
 		return nil
 	}
-	if err := json.Unmarshal(v.Definition, &version.Config); err != nil {
+	var c config.Job
+	err := json.Unmarshal(v.Definition, &c)
+	version.definition = v.Definition
+	version.Paused, version.Overlap, version.MaxParallel, version.HistoryLimit = c.Paused, c.Overlap, c.MaxParallel, c.HistoryLimit
+	j.Versions = append(j.Versions, version)
+	if err != nil {
 		return err
 	}
-	j.Versions = append(j.Versions, version)
-	for i := range version.Config.Triggers {
-		t := &version.Config.Triggers[i]
+	for i := range c.Triggers {
+		t := &c.Triggers[i]
 		if t.Schedule.Kind == schedule.KindManual {
 			continue
 		}
 		key := run.Key{Job: j.Name, Trigger: t.Name}
 		track := d.Tracks[key]
 		if track == nil {
-			track = &Track{Key: key}
-			d.Tracks[key] = track
+			track = &Track{Key: run.Key{Job: j.Name, Trigger: strings.Clone(t.Name)}}
+			d.Tracks[track.Key] = track
+			j.tracks = append(j.tracks, track)
 		}
 		timeline, err := t.Schedule.Compile(schedule.Env{
-			Key: key.String(), FirstSeen: v.Bases[t.Name], Calendars: version.Config.Calendars,
+			Key: key.String(), FirstSeen: v.Bases[t.Name], Calendars: c.Calendars,
 		})
 		if err != nil {
 			return fmt.Errorf("trigger %s: %w", t.Name, err)
 		}
 		s := segment{
 			version: v.Number, from: v.EffectiveAt, until: until, since: v.Number,
-			job: &version.Config, trigger: t, timeline: timeline,
+			timeline: timeline, rules: rulesOf(&c, t),
 		}
 		if n := len(track.segments); n > 0 {
 			last := &track.segments[n-1]
-			if last.until.Equal(v.EffectiveAt) && last.trigger.Schedule.String() == t.Schedule.String() {
+			if last.until.Equal(v.EffectiveAt) && last.timeline.Schedule().String() == t.Schedule.String() {
 				s.since = last.since
 			}
 		}
@@ -156,8 +180,8 @@ func (d *Definitions) TracksOf(job string) []*Track {
 		return nil
 	}
 	var tracks []*Track
-	for i := range current.Config.Triggers {
-		if t := d.Tracks[run.Key{Job: job, Trigger: current.Config.Triggers[i].Name}]; t != nil {
+	for _, t := range d.Jobs[job].tracks {
+		if n := len(t.segments); n > 0 && t.segments[n-1].version == current.Number {
 			tracks = append(tracks, t)
 		}
 	}

@@ -23,7 +23,7 @@ func (p *planner) overlap(key run.Key, s *segment, at time.Time) overlapAnswer {
 	if unfinished == 0 {
 		return overlapFree
 	}
-	switch s.job.Overlap {
+	switch s.rules.overlap {
 	case config.OverlapSerial:
 		return overlapBlocked
 	case config.OverlapSkip:
@@ -33,7 +33,7 @@ func (p *planner) overlap(key run.Key, s *segment, at time.Time) overlapAnswer {
 		}
 		return overlapSkipped
 	case config.OverlapParallel:
-		if s.job.MaxParallel > 0 && unfinished >= s.job.MaxParallel {
+		if s.rules.maxParallel > 0 && unfinished >= s.rules.maxParallel {
 			return overlapBlocked
 		}
 		return overlapFree

@@ -15,7 +15,7 @@ func (d *Definitions) Paused(key run.Key, now time.Time) (paused bool, until tim
 	endless := false
 	if j := d.Jobs[key.Job]; j != nil {
 		v, ok := j.Current()
-		endless = j.Err != nil || (ok && v.Config.Paused)
+		endless = j.Err != nil || (ok && v.Paused)
 	}
 	for _, name := range pauseKeys(key) {
 		p, ok := d.pauses[name]

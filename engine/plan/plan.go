@@ -168,7 +168,7 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 	// Everything due by now may be passed over or coalesced; what is only due by the horizon
 	// is decided instant by instant.
 	end := s.cut(p.in.Now.Add(tick))
-	misfire := s.trigger.Misfire
+	misfire := s.rules.misfire
 	if misfire.Window > 0 && p.in.Now.Sub(at) > misfire.Window {
 		return p.skip(key, s, at, s.cut(p.in.Now.Add(-misfire.Window)), run.ReasonWindow, remembered), false
 	}
@@ -204,7 +204,7 @@ func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *s
 	id := p.occurrence(key, at)
 	r := run.Run{
 		ID: p.in.NewID(), Occurrence: id, Key: key, Version: s.version, Cause: run.CauseSchedule,
-		State: run.StateQueued, Priority: s.trigger.Priority,
+		State: run.StateQueued, Priority: s.rules.priority,
 		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), DueAt: at.Add(s.timeline.Jitter(id)),
 		Attempt: 1, DecidedAt: p.in.Now,
 	}
@@ -217,7 +217,7 @@ func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *s
 	}
 	p.l.Runs = append(p.l.Runs, r)
 	p.count(s, remembered, 1)
-	if s.trigger.Schedule.Kind == schedule.KindEvery {
+	if s.rules.kind == schedule.KindEvery {
 		remembered.AwaitsEnd = true
 	}
 	p.res.Changed = true
@@ -237,7 +237,7 @@ func (p *planner) skip(key run.Key, s *segment, at, end time.Time, reason run.Re
 	}
 	p.l.Skipped = append(p.l.Skipped, skip)
 	p.res.Missed = append(p.res.Missed, skip)
-	if s.trigger.Schedule.Kind == schedule.KindEvery {
+	if s.rules.kind == schedule.KindEvery {
 		remembered.LastEnd = p.in.Now // the delay starts again
 	}
 	p.res.Changed = true
@@ -256,7 +256,7 @@ func (p *planner) occurrence(key run.Key, at time.Time) string {
 
 // count counts the fired occurrences of a limited trigger.
 func (p *planner) count(s *segment, remembered *state.Trigger, n int) {
-	if s.trigger.Schedule.Count == 0 {
+	if s.rules.limit == 0 {
 		return
 	}
 	if remembered.FiredSince != s.since {

@@ -25,9 +25,25 @@ type segment struct {
 	since    int // the version that introduced this schedule: counters of limited triggers start there
 	from     time.Time
 	until    time.Time // zero: open
-	job      *config.Job
-	trigger  *config.Trigger
 	timeline *schedule.Timeline
+	rules    rules
+}
+
+// rules are what a version says of a trigger, as far as planning needs it.
+type rules struct {
+	kind        schedule.Kind
+	overlap     config.Overlap
+	maxParallel int
+	priority    int
+	limit       int // of a limited trigger, 0: none
+	misfire     config.Misfire
+}
+
+func rulesOf(j *config.Job, t *config.Trigger) rules {
+	return rules{
+		kind: t.Schedule.Kind, overlap: j.Overlap, maxParallel: j.MaxParallel,
+		priority: t.Priority, limit: t.Schedule.Count, misfire: t.Misfire,
+	}
 }
 
 // cut returns the earlier of t and the segment's end.
@@ -44,12 +60,12 @@ func (s *segment) next(from time.Time, remembered state.Trigger) (time.Time, boo
 	if from.Before(s.from) {
 		from = s.from
 	}
-	if limit := s.trigger.Schedule.Count; limit > 0 && remembered.FiredSince == s.since && remembered.Fired >= limit {
+	if limit := s.rules.limit; limit > 0 && remembered.FiredSince == s.since && remembered.Fired >= limit {
 		return time.Time{}, false
 	}
 	var at time.Time
 	var ok bool
-	if s.trigger.Schedule.Kind == schedule.KindEvery {
+	if s.rules.kind == schedule.KindEvery {
 		at, ok = s.nextDelayed(from, remembered)
 	} else {
 		at, ok = s.timeline.Next(from.Add(-time.Nanosecond))
@@ -84,7 +100,7 @@ func (s *segment) nextDelayed(from time.Time, remembered state.Trigger) (time.Ti
 // coveredUntil returns the first instant of this version after the covered ones, which end
 // before end; zero where there is none.
 func (s *segment) coveredUntil(end time.Time) time.Time {
-	switch s.trigger.Schedule.Kind {
+	switch s.rules.kind {
 	case schedule.KindEvery, schedule.KindOnce, schedule.KindManual:
 		return time.Time{}
 	case schedule.KindCron, schedule.KindRate:
@@ -98,7 +114,7 @@ func (s *segment) coveredUntil(end time.Time) time.Time {
 
 // count returns how many instants lie in [from, to).
 func (s *segment) count(from, to time.Time) int {
-	if s.trigger.Schedule.Kind == schedule.KindEvery {
+	if s.rules.kind == schedule.KindEvery {
 		return 1
 	}
 	return s.timeline.Count(from, to)

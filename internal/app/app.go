@@ -84,6 +84,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.invoker, err = invoker.New(invoker.Options{AllowedHosts: s.AllowedHosts, Version: version.Get().Version}); err != nil {
 		return err
 	}
+	a.target.set(s.Target) // until the definitions name another one
 	if a.probe, err = newProbe(s, &a.target, a.log); err != nil {
 		return err
 	}
