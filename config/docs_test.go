@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/leasecron/leasecron/config"
 )
 
@@ -89,5 +91,22 @@ func TestSchedulesOfTheManualAreGood(t *testing.T) {
 			t.Errorf("the manual does not show %q", text)
 		}
 		parse(t, job("schedule: "+text))
+	}
+}
+
+// The text form and the mapping that the manual shows side by side say the same.
+func TestTextFormsOfTheManual(t *testing.T) {
+	_, section, _ := strings.Cut(readManual(t), "| text | mapping |\n|---|---|\n")
+	section, _, _ = strings.Cut(section, "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\|$").FindAllStringSubmatch(section, -1)
+	if len(rows) < 6 {
+		t.Fatalf("%d rows found", len(rows))
+	}
+	const closed = "calendars: {closed: {weekdays: [SUN]}}\n"
+	for _, row := range rows {
+		text, mapping := parse(t, closed+job("schedule: '"+row[1]+"'")), parse(t, closed+job("schedule: "+row[2]))
+		if diff := cmp.Diff(mapping, text); diff != "" {
+			t.Errorf("%s and %s differ (-mapping +text):\n%s", row[1], row[2], diff)
+		}
 	}
 }

@@ -96,8 +96,8 @@ func dueMinutes(t Trigger, begin time.Time) []int16 {
 		if !ok || !at.Before(end) {
 			return minutes
 		}
-		m := at.Sub(begin) / time.Minute
-		minutes = append(minutes, int16(m))
-		after = begin.Add((m+1)*time.Minute - time.Microsecond)
+		m := int(at.Sub(begin).Minutes())
+		minutes = append(minutes, int16(m)) //nolint:gosec // less than the minutes of a day
+		after = begin.Add(time.Duration(m+1)*time.Minute - time.Microsecond)
 	}
 }
