@@ -35,8 +35,9 @@ type (
 		Run   run.Run
 		Final bool
 	}
-	// RetryPlanned says that a further attempt was enqueued, due at Run.DueAt.
-	RetryPlanned struct{ Run run.Run }
+	// RetryPlanned says that a further attempt was enqueued, due at Run.DueAt, because After failed
+	// or was lost.
+	RetryPlanned struct{ Run, After run.Run }
 	// ManualPlanned says that a run that was asked for by hand was accepted.
 	ManualPlanned struct{ Run run.Run }
 	// Missed says that instants got no run of their own.
@@ -75,6 +76,15 @@ type JobStatus struct {
 	LastSuccess time.Time // zero: never
 	FirstSeen   time.Time
 	Error       string // why the job cannot run; empty: it can
+	// Triggers has those that can be planned, in the order of the document.
+	Triggers []TriggerStatus
+}
+
+// TriggerStatus is what is known of one trigger at one moment.
+type TriggerStatus struct {
+	Name     string
+	Next     time.Time // as of the job
+	DueSince time.Time // as of the job
 }
 
 // Status is what an engine knows at one moment.

@@ -46,12 +46,16 @@ func (v *view) job(name string, now time.Time) JobStatus {
 		s.Error, s.Paused = j.Err.Error(), current.Paused
 	}
 	for _, track := range v.definitions.TracksOf(name) {
+		t := TriggerStatus{Name: track.Key.Trigger}
 		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {
+			t.DueSince = at
 			s.DueSince = earliest(s.DueSince, at)
 		}
 		if at, ok := track.Next(v.ledger, now); ok {
+			t.Next = at
 			s.Next = earliest(s.Next, at)
 		}
+		s.Triggers = append(s.Triggers, t)
 	}
 	return s
 }

@@ -283,7 +283,7 @@ func (e *Engine) noteSettled(out *committed, settled []plan.Settled) {
 			})
 		}
 		if !s.Final() {
-			out.events = append(out.events, RetryPlanned{Run: s.Retry})
+			out.events = append(out.events, RetryPlanned{Run: s.Retry, After: s.Run})
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"sync/atomic"
+	"time"
+	"unicode/utf8"
 
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/run"
@@ -39,7 +41,7 @@ func (l *eventLog) Observe(event engine.Event) {
 	case engine.RunEnded:
 		l.runEnded(e)
 	case engine.RetryPlanned:
-		l.write(slog.LevelDebug, "retry planned", append(runAttrs(e.Run), slog.Time(logkey.DueAt, e.Run.DueAt))...)
+		l.retryPlanned(e)
 	case engine.ManualPlanned:
 		l.write(slog.LevelInfo, "manual run accepted", runAttrs(e.Run)...)
 	case engine.Missed:
@@ -62,27 +64,30 @@ func (l *eventLog) termEnded(e engine.TermEnded) {
 }
 
 func (l *eventLog) runEnded(e engine.RunEnded) {
-	attrs := append(runAttrs(e.Run), slog.String(logkey.Outcome, outcomeLabel(e.Run.State)))
-	if !e.Run.FiredAt.IsZero() && !e.Run.EndedAt.IsZero() {
-		attrs = append(attrs, slog.Duration(logkey.Duration, e.Run.EndedAt.Sub(e.Run.FiredAt)))
-	}
-	if e.Run.Code != "" {
-		attrs = append(attrs, slog.String(logkey.Code, string(e.Run.Code)), slog.Int(logkey.Status, e.Run.Status))
-	}
+	attrs := endAttrs(e.Run)
 	switch e.Run.State {
 	case run.StateLost:
 		l.write(slog.LevelWarn, "run lost", attrs...)
 	case run.StateNeedsReview:
 		l.write(slog.LevelWarn, "run needs review", attrs...)
 	case run.StateFailed:
-		if e.Final {
+		if e.Final { // else the line of the retry says it
 			l.write(slog.LevelWarn, "run failed", attrs...)
-			return
 		}
-		l.write(slog.LevelDebug, "attempt failed", attrs...)
 	case run.StateQueued, run.StatePending, run.StateRunning, run.StateSucceeded, run.StateCanceled:
 		l.write(slog.LevelDebug, "run ended", attrs...)
 	}
+}
+
+// retryPlanned writes the one line of an attempt that failed and will be made again. That of a lost
+// one was written already.
+func (l *eventLog) retryPlanned(e engine.RetryPlanned) {
+	due := slog.Time(logkey.DueAt, e.Run.DueAt)
+	if e.After.State == run.StateFailed {
+		l.write(slog.LevelInfo, "attempt failed, will be retried", append(endAttrs(e.After), due)...)
+		return
+	}
+	l.write(slog.LevelDebug, "retry planned", append(runAttrs(e.Run), due)...)
 }
 
 // missed writes one line for a whole range. Skips that a policy or a person asked for are no
@@ -122,7 +127,42 @@ func (l *eventLog) write(level slog.Level, msg string, attrs ...slog.Attr) {
 	l.log.LogAttrs(context.Background(), level, msg, attrs...) //nolint:sloglint // every caller passes a constant
 }
 
-// runAttrs leaves out the run's message and data: a body has no place in a log.
+// maxReason bounds what a line repeats of a run's message, in bytes.
+const maxReason = 256
+
+// endAttrs say how an attempt ended. The reason of a failure is the run's message, which the invoker
+// made fit to be logged; what an app says of its success is of interest to nobody here.
+func endAttrs(r run.Run) []slog.Attr {
+	attrs := append(runAttrs(r), slog.String(logkey.Outcome, outcomeLabel(r.State)))
+	if !r.FiredAt.IsZero() && !r.EndedAt.IsZero() {
+		took := r.EndedAt.Sub(r.FiredAt).Round(time.Millisecond)
+		attrs = append(attrs, slog.String(logkey.Duration, took.String()))
+	}
+	if r.Code == "" {
+		return attrs
+	}
+	attrs = append(attrs, slog.String(logkey.Code, string(r.Code)))
+	if r.Status != 0 {
+		attrs = append(attrs, slog.Int(logkey.Status, r.Status))
+	}
+	if r.Message != "" {
+		attrs = append(attrs, slog.String(logkey.Reason, clip(r.Message, maxReason)))
+	}
+	return attrs
+}
+
+// clip cuts a text at the last whole character within the limit.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}
+
+// runAttrs leaves out the run's data: a body has no place in a log.
 func runAttrs(r run.Run) []slog.Attr {
 	return []slog.Attr{
 		slog.String(logkey.Job, r.Key.Job), slog.String(logkey.Trigger, r.Key.Trigger),

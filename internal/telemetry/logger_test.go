@@ -83,7 +83,8 @@ func TestLogEvents(t *testing.T) {
 		"a term given up":              {[]engine.Event{engine.TermEnded{Term: 1, Err: engine.ErrTermOver}}, []string{"WARN leadership given up"}},
 		"other jobs":                   {[]engine.Event{engine.JobsChanged{Jobs: []config.Job{{Name: "a"}}}}, []string{"DEBUG job set changed"}},
 		"a run that failed for good":   {[]engine.Event{end(run.StateFailed, true)}, []string{"WARN run failed"}},
-		"a run that will be repeated":  {[]engine.Event{end(run.StateFailed, false), engine.RetryPlanned{}}, []string{"DEBUG attempt failed", "DEBUG retry planned"}},
+		"a run that will be repeated":  {[]engine.Event{end(run.StateFailed, false), engine.RetryPlanned{After: end(run.StateFailed, false).Run}}, []string{"INFO attempt failed, will be retried"}},
+		"a lost run that is repeated":  {[]engine.Event{end(run.StateLost, false), engine.RetryPlanned{After: end(run.StateLost, false).Run}}, []string{"WARN run lost", "DEBUG retry planned"}},
 		"a lost run":                   {[]engine.Event{end(run.StateLost, false)}, []string{"WARN run lost"}},
 		"a run that a person must see": {[]engine.Event{end(run.StateNeedsReview, false)}, []string{"WARN run needs review"}},
 		"a range of missed instants is one line": {
@@ -109,6 +110,55 @@ func TestLogEvents(t *testing.T) {
 			}
 			if strings.Contains(out.String(), "secret") {
 				t.Errorf("a body was logged: %s", out.String())
+			}
+		})
+	}
+}
+
+func TestALineOfAFailureSaysWhyItFailed(t *testing.T) {
+	failed := run.Run{
+		ID: "r1", Key: run.Key{Job: "a", Trigger: "b"}, Attempt: 1, Cause: run.CauseSchedule, State: run.StateFailed,
+		ScheduledAt: noon, FiredAt: noon, EndedAt: noon.Add(2*time.Second + 3*time.Microsecond), Code: run.CodeFailed,
+	}
+	with := func(status int, message string) run.Run {
+		r := failed
+		r.Status, r.Message = status, message
+		return r
+	}
+	retry := run.Run{DueAt: noon.Add(time.Minute)}
+	tests := map[string]struct {
+		event engine.Event
+		want  map[string]any // nil: the line has no such key
+	}{
+		"no answer has no status": {
+			engine.RunEnded{Run: with(0, "connection refused"), Final: true},
+			map[string]any{"msg": "run failed", "reason": "connection refused", "status": nil, "duration": "2s"},
+		},
+		"an answer has one": {
+			engine.RunEnded{Run: with(500, "no disk"), Final: true},
+			map[string]any{"msg": "run failed", "reason": "no disk", "status": 500.0, "due_at": nil},
+		},
+		"a long message is cut at a whole character": {
+			engine.RunEnded{Run: with(500, "x"+strings.Repeat("é", 500)), Final: true},
+			map[string]any{"reason": "x" + strings.Repeat("é", 127) + "…"},
+		},
+		"a failure that is repeated says when": {
+			engine.RetryPlanned{Run: retry, After: with(503, "not this time")},
+			map[string]any{"msg": "attempt failed, will be retried", "attempt": 1.0, "reason": "not this time", "due_at": "2026-11-30T12:01:00Z"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON)).Observe(tt.event)
+			var line map[string]any
+			if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+				t.Fatalf("log %q: %v", out.String(), err)
+			}
+			for key, want := range tt.want {
+				if diff := cmp.Diff(want, line[key]); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", key, diff)
+				}
 			}
 		})
 	}
