@@ -30,3 +30,18 @@ func ZoneOffset(name string, utc int64) (offset, until int64, err error) {
 	}
 	return s.offset, s.end, nil
 }
+
+// ShareDays reports whether two cron schedules share their table of days.
+func ShareDays(a, b *Timeline) bool { return a.cron.table.days == b.cron.table.days }
+
+// DaysKnown returns a function that reports whether the table of days of a cron schedule is
+// still known. It does not keep the table alive.
+func DaysKnown(t *Timeline) func() bool {
+	days := *t.cron.table.days
+	return func() bool {
+		dayTables.Lock()
+		defer dayTables.Unlock()
+		_, ok := dayTables.known[days]
+		return ok
+	}
+}

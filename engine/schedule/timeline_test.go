@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -176,5 +177,73 @@ func TestWarnings(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, gap); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A timeline keeps less than the schedule it was compiled from, and gives it back whole.
+func TestTimelineReturnsItsSchedule(t *testing.T) {
+	for _, text := range []string{
+		"0 3 * * *",
+		"@daily",
+		"cron 30 2 * * * tz=America/New_York gap=next ambiguous=both",
+		"cron 30 2 * * * tz=UTC gap=skip ambiguous=auto",
+		"cron 0 0 9 ? * FRI#2 2026-2030 start=2026-01-01T00:00:00.000001Z end=9998-12-31T23:59:59Z jitter=90s calendar=weekends",
+		"cron H H * * * ambiguous=first",
+		"rate 60s",
+		"rate 60s start=2000-01-01T00:00:00Z tz=Asia/Shanghai calendar=weekends",
+		"every 00:10:00 x5 end=2026-01-01T00:00:00Z",
+		"once 2026-11-01T00:00:00Z jitter=5s",
+		"manual",
+	} {
+		t.Run(text, func(t *testing.T) {
+			want, err := schedule.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := want.Compile(schedule.Env{
+				Key: "a/b", FirstSeen: utc(t, "2026-01-01T00:00:00Z"),
+				Calendars: map[string]schedule.CalendarSpec{"weekends": {Weekdays: []string{}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := line.Schedule(); got != want {
+				t.Errorf("got %#v, want %#v", got, want)
+			}
+		})
+	}
+}
+
+// Expressions of the same days share their table, and it is forgotten with the last of them.
+func TestDayTablesAreSharedAndForgotten(t *testing.T) {
+	compile := func(text string) *schedule.Timeline {
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := s.Compile(schedule.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	a, b := compile("0 3 7,11,23,29 * *"), compile("5 4 7,11,23,29 * *")
+	if !schedule.ShareDays(a, b) {
+		t.Error("there are two tables of the same days")
+	}
+	known := schedule.DaysKnown(a)
+	runtime.GC()
+	if !known() {
+		t.Error("the table is forgotten while it is used")
+	}
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(b)
+	deadline := time.Now().Add(10 * time.Second)
+	for known() {
+		if time.Now().After(deadline) {
+			t.Fatal("the table is still known")
+		}
+		runtime.GC()
+		runtime.Gosched()
 	}
 }
