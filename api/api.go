@@ -20,6 +20,14 @@ type Engine interface {
 	// Enqueue writes down a manual run of a job and does not wait for it. Data is a JSON
 	// object laid over the job's own, or nil.
 	Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error)
+	// Pause keeps a trigger, a job (key.Trigger empty) or everything (key zero) from firing until
+	// that time, or until it is resumed if that is zero. It returns the runs that were decided before
+	// and will still run, once a leader acts by it, or [engine.ErrNoLeader].
+	Pause(ctx context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error)
+	// Resume takes a pause back; with skip the instants of the pause are passed over.
+	Resume(ctx context.Context, key run.Key, skip bool) error
+	// Resolve ends a run that needs review as a person says that it ended.
+	Resolve(ctx context.Context, id string, as run.State, note string) (run.Run, error)
 	// Runs returns recent runs, newest scheduled instant first, at most limit; of one job where
 	// job is not empty.
 	Runs(ctx context.Context, job string, limit int) ([]run.Run, error)
@@ -71,6 +79,7 @@ type Options struct {
 	Version        string // of the program
 	Commit         string // of its source
 	ZoneData       string // version of the time zone data
+	DefaultTarget  string // base URL of jobs that name none
 
 	Engine     Engine
 	Leadership Leadership

@@ -28,6 +28,8 @@ func ofEngine(err error, advice string) error {
 		return run.Errorf(run.CodeJobNotFound, "%v", err)
 	case errors.Is(err, engine.ErrAlreadyRunning):
 		return run.Errorf(run.CodeAlreadyRunning, "%v", err)
+	case errors.Is(err, engine.ErrNoLeader):
+		return run.Errorf(run.CodeNoScheduler, "the change is stored and takes effect with the next leader; nobody leads now")
 	case errors.Is(err, engine.ErrDraining):
 		return run.Errorf(run.CodeNoScheduler, "%v", err)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -29,7 +30,7 @@ type Job struct {
 	FirstSeen   time.Time `json:"firstSeen,omitzero"`
 	InFlight    int       `json:"inFlight" doc:"Runs that have not ended."`
 	Error       string    `json:"error,omitempty" doc:"Why the job cannot run."`
-	Target      string    `json:"target"`
+	Target      string    `json:"target" doc:"Base URL of the app, the sidecar's default where the job names none."`
 	Path        string    `json:"path"`
 	Method      string    `json:"method"`
 	Timeout     string    `json:"timeout" example:"30s"`
@@ -42,11 +43,13 @@ type Job struct {
 
 // Trigger is a trigger as the API shows it.
 type Trigger struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Schedule    string `json:"schedule" example:"cron 0 0 9 * * MON-FRI tz=Asia/Shanghai"`
-	Priority    int    `json:"priority"`
-	Misfire     string `json:"misfire" enum:"run-once,skip,catch-up"`
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	Schedule    string    `json:"schedule" example:"cron 0 0 9 * * MON-FRI tz=Asia/Shanghai"`
+	Priority    int       `json:"priority"`
+	Misfire     string    `json:"misfire" enum:"run-once,skip,catch-up"`
+	Next        time.Time `json:"next,omitzero" doc:"As of the job."`
+	DueSince    time.Time `json:"dueSince,omitzero" doc:"As of the job."`
 }
 
 // JobPath is what the routes of one job have in common. The framework fills an embedded struct
@@ -72,7 +75,7 @@ func (s *Server) registerJobs(api huma.API) {
 			out := new(list)
 			out.Body.Jobs = make([]Job, len(status.Jobs))
 			for i := range status.Jobs {
-				out.Body.Jobs[i] = jobOf(&status.Jobs[i])
+				out.Body.Jobs[i] = s.jobOf(&status.Jobs[i])
 			}
 			return out, nil
 		})
@@ -87,7 +90,7 @@ func (s *Server) registerJobs(api huma.API) {
 			}
 			for i := range status.Jobs {
 				if status.Jobs[i].Job.Name == in.Job {
-					return &one{Body: jobOf(&status.Jobs[i])}, nil
+					return &one{Body: s.jobOf(&status.Jobs[i])}, nil
 				}
 			}
 			return nil, s.fail(ctx, run.Errorf(run.CodeJobNotFound, "there is no job %q", in.Job))
@@ -109,12 +112,12 @@ func (s *Server) jobs() (engine.Status, error) {
 	return status, run.Errorf(run.CodeNoScheduler, "there is no leader yet; ask again in a few seconds")
 }
 
-func jobOf(j *engine.JobStatus) Job {
+func (s *Server) jobOf(j *engine.JobStatus) Job {
 	out := Job{
 		Name: j.Job.Name, Description: j.Job.Description, State: jobState(j), Paused: j.Paused,
 		Next: j.Next.UTC(), DueSince: j.DueSince.UTC(), LastSuccess: j.LastSuccess.UTC(), FirstSeen: j.FirstSeen.UTC(),
 		InFlight: j.InFlight, Error: j.Error,
-		Target: j.Job.Target, Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
+		Target: cmp.Or(j.Job.Target, s.opts.DefaultTarget), Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
 		Overlap: string(j.Job.Overlap), Recovery: string(j.Job.Recovery), Scope: string(j.Job.Scope),
 		MaxRetries: j.Job.Retry.MaxRetries,
 		Triggers:   make([]Trigger, len(j.Job.Triggers)),
@@ -123,6 +126,11 @@ func jobOf(j *engine.JobStatus) Job {
 		out.Triggers[i] = Trigger{
 			Name: t.Name, Description: t.Description, Schedule: t.Schedule.String(), Priority: t.Priority,
 			Misfire: string(t.Misfire.Policy),
+		}
+		for _, known := range j.Triggers {
+			if known.Name == t.Name {
+				out.Triggers[i].Next, out.Triggers[i].DueSince = known.Next.UTC(), known.DueSince.UTC()
+			}
 		}
 	}
 	return out

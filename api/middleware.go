@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/api/problem"
@@ -104,7 +105,7 @@ func noRoute(w http.ResponseWriter, r *http.Request, muxAnswer http.Handler) {
 // filter must not look like an answer.
 func strictQuery(next http.HandlerFunc, known ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if p := checkQuery(r.URL.RawQuery, func(name string) bool { return slices.Contains(known, name) }); p != nil {
+		if p := checkQuery(r.URL.RawQuery, known); p != nil {
 			writeProblem(w, r, p)
 			return
 		}
@@ -113,7 +114,7 @@ func strictQuery(next http.HandlerFunc, known ...string) http.HandlerFunc {
 }
 
 // checkQuery returns what is wrong with a query, nil if nothing is.
-func checkQuery(raw string, known func(string) bool) *problem.Problem {
+func checkQuery(raw string, known []string) *problem.Problem {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return problem.New(run.CodeInvalidQuery, "the query cannot be read; parameters are separated by & and escaped")
@@ -124,8 +125,8 @@ func checkQuery(raw string, known func(string) bool) *problem.Problem {
 			name = name[:64] + "…"
 		}
 		switch {
-		case !known(name):
-			items = append(items, problem.Item{Location: "query." + name, Message: "unknown query parameter"})
+		case !slices.Contains(known, name):
+			items = append(items, problem.Item{Location: "query." + name, Message: "unknown query parameter; " + allowed(known)})
 		case len(v) > 1:
 			items = append(items, problem.Item{Location: "query." + name, Message: "given more than once"})
 		}
@@ -137,6 +138,14 @@ func checkQuery(raw string, known func(string) bool) *problem.Problem {
 	p := problem.New(run.CodeInvalidQuery, items[0].Location+": "+items[0].Message)
 	p.Errors = items
 	return p
+}
+
+// allowed says which query parameters may be given.
+func allowed(known []string) string {
+	if len(known) == 0 {
+		return "this path has none"
+	}
+	return "allowed: " + strings.Join(known, ", ")
 }
 
 // guardLoopback lets pass what a program on this machine sends, and refuses what a browser on

@@ -54,6 +54,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 /v1/info            what this is
 /v1/jobs            the jobs and their next instants
 /v1/runs            recent runs
+/v1/pause, resume   stop and go on, also for one job: /v1/jobs/NAME/pause
 /v1/openapi.json    all of the API, as OpenAPI 3.1
 /leader             who leads
 /livez /readyz      probes; ?verbose says more

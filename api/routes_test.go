@@ -130,6 +130,14 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 			method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{}}`,
 			header: http.Header{"Content-Type": {"text/plain"}}, status: 415, golden: "problem-media.json",
 		},
+		"no media type": {
+			method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{}}`,
+			header: http.Header{"Content-Type": {""}}, status: 415, golden: "problem-media.json",
+		},
+		"a form": {
+			method: "POST", path: "/v1/jobs/nightly/enqueue", body: `a=b`,
+			header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, status: 415, golden: "problem-media.json",
+		},
 		"data that is too large":   {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{"x":"` + strings.Repeat("x", 300<<10) + `"}}`, status: 413, golden: "problem-large-data.json"},
 		"a body that is too large": {method: "POST", path: "/v1/jobs/nightly/enqueue", body: `{"data":{"x":"` + strings.Repeat("x", 600<<10) + `"}}`, status: 413, golden: "problem-large-body.json"},
 	}

@@ -53,6 +53,14 @@ func runOf(r *run.Run) Run {
 	}
 }
 
+func runsOf(runs []run.Run) []Run {
+	out := make([]Run, len(runs))
+	for i := range runs {
+		out[i] = runOf(&runs[i])
+	}
+	return out
+}
+
 func (s *Server) registerRuns(api huma.API) {
 	type input struct {
 		Job   string `query:"job" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"Of this job only."`
@@ -68,11 +76,6 @@ func (s *Server) registerRuns(api huma.API) {
 				return nil, s.fail(ctx, ofEngine(err, "ask again"))
 			}
 			runs = runs[:min(len(runs), in.Limit)]
-			out := new(output)
-			out.Body.Runs = make([]Run, len(runs))
-			for i := range runs {
-				out.Body.Runs[i] = runOf(&runs[i])
-			}
-			return out, nil
+			return &output{Body: RunList{Runs: runsOf(runs)}}, nil
 		})
 }

@@ -57,6 +57,23 @@ func (f *fakeEngine) Enqueue(_ context.Context, job string, data json.RawMessage
 	}, nil
 }
 
+func (f *fakeEngine) Pause(_ context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error) {
+	f.asked = append(f.asked, fmt.Sprintf("pause %q %q %s", key, reason, until.Format(time.RFC3339)))
+	return f.runs, f.err
+}
+
+func (f *fakeEngine) Resume(_ context.Context, key run.Key, skip bool) error {
+	f.asked = append(f.asked, fmt.Sprintf("resume %q skip=%v", key, skip))
+	return f.err
+}
+
+func (f *fakeEngine) Resolve(_ context.Context, id string, as run.State, note string) (run.Run, error) {
+	f.asked = append(f.asked, fmt.Sprintf("resolve %s %s %q", id, as, note))
+	r := succeeded()
+	r.State, r.Message = as, note
+	return r, f.err
+}
+
 func (f *fakeEngine) Runs(_ context.Context, job string, limit int) ([]run.Run, error) {
 	f.asked = append(f.asked, fmt.Sprintf("runs %q %d", job, limit))
 	return f.runs, f.err
@@ -87,7 +104,8 @@ func serve(t *testing.T, change func(*api.Options)) *world {
 	opts := api.Options{
 		Address: "127.0.0.1:0", APIAddress: "127.0.0.1:0",
 		Namespace: "default", App: "demo", Version: "v0.1.0", Commit: "0123abc", ZoneData: "2026b",
-		Engine: w.engine, Leadership: w.leadership, Metrics: registry,
+		DefaultTarget: "http://127.0.0.1:8080",
+		Engine:        w.engine, Leadership: w.leadership, Metrics: registry,
 	}
 	if change != nil {
 		change(&opts)
@@ -120,7 +138,7 @@ func leaderStatus(t *testing.T) engine.Status {
 	}
 	job := func(name string, triggers ...config.Trigger) config.Job {
 		return config.Job{
-			Name: name, Target: "http://127.0.0.1:8080", Path: "/jobs/" + name, Method: "POST",
+			Name: name, Path: "/jobs/" + name, Method: "POST",
 			Headers: map[string]string{"X-Secret": "hidden"}, Data: json.RawMessage(`{"secret":"hidden"}`),
 			Timeout: 30 * time.Second, Overlap: config.OverlapSerial, Recovery: config.RecoveryNone,
 			Scope: config.ScopeCluster, Triggers: triggers,
@@ -130,6 +148,8 @@ func leaderStatus(t *testing.T) engine.Status {
 		Name: "default", Schedule: nightly, Priority: 5,
 		Misfire: config.Misfire{Policy: config.MisfireRunOnce, Grace: time.Minute},
 	}
+	elsewhere := job("running", trigger)
+	elsewhere.Target = "http://reports.default:80"
 	return engine.Status{
 		Node: "demo-0_4f1c", Leading: true, Term: 12, LastTurn: noon,
 		Jobs: []engine.JobStatus{
@@ -137,9 +157,12 @@ func leaderStatus(t *testing.T) engine.Status {
 			{Job: job("broken", trigger), Error: `time zone "Mars/Olympus" is not known`},
 			{Job: job("done", trigger), LastSuccess: noon.Add(-time.Hour)},
 			{Job: job("manual")},
-			{Job: job("nightly", trigger), Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), FirstSeen: noon.Add(-24 * time.Hour)},
+			{
+				Job: job("nightly", trigger), Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), FirstSeen: noon.Add(-24 * time.Hour),
+				Triggers: []engine.TriggerStatus{{Name: "default", Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), DueSince: noon.Add(-time.Second)}},
+			},
 			{Job: job("paused", trigger), Paused: true, Next: noon.Add(7 * time.Hour)},
-			{Job: job("running", trigger), Next: noon.Add(7 * time.Hour), InFlight: 1},
+			{Job: elsewhere, Next: noon.Add(7 * time.Hour), InFlight: 1},
 		},
 	}
 }

@@ -41,13 +41,15 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // no $schema links
 	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
-	config.RejectUnknownQueryParameters = true
 	api := humago.New(mux, config)
-	api.UseMiddleware(refuseRepeated)
+	api.UseMiddleware(checkRequest)
 
 	s.registerInfo(api)
 	s.registerJobs(api)
+	s.registerPauses(api)
+	s.registerResumes(api)
 	s.registerRuns(api)
+	s.registerResolve(api)
 	tidyResponses(api.OpenAPI())
 
 	mux.HandleFunc("GET /v1/openapi.json", strictQuery(func(w http.ResponseWriter, r *http.Request) {
@@ -83,17 +85,35 @@ func tidyResponses(doc *huma.OpenAPI) {
 	}
 }
 
-// refuseRepeated leaves unknown parameters to the framework, which knows them.
-func refuseRepeated(ctx huma.Context, next func(huma.Context)) {
+// checkRequest refuses what the framework would let pass, or refuse without saying what to do: an
+// unknown or repeated query parameter, a body that does not say that it is JSON.
+func checkRequest(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
-	p := checkQuery(u.RawQuery, func(string) bool { return true })
+	p := checkQuery(u.RawQuery, queryParameters(ctx.Operation()))
+	r, w := humago.Unwrap(ctx)
+	if p == nil && r.ContentLength != 0 && ctx.Operation().RequestBody != nil && r.Header.Get("Content-Type") == "" {
+		p = problem.Status(http.StatusUnsupportedMediaType, sendJSON)
+	}
 	if p == nil {
 		next(ctx)
 		return
 	}
 	p.RequestID = requestID(ctx.Context())
-	_, w := humago.Unwrap(ctx)
 	p.Write(w)
+}
+
+// sendJSON is the detail of every 415.
+const sendJSON = "send Content-Type: application/json"
+
+// queryParameters are the names of those that an operation knows.
+func queryParameters(op *huma.Operation) []string {
+	var names []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // frameworkProblem turns what the framework found wrong with a request into a problem. It
@@ -121,6 +141,8 @@ func frameworkProblem(status int, msg string, errs []error) *problem.Problem {
 		p = problem.New(run.CodeInvalidQuery, msg)
 	case http.StatusRequestEntityTooLarge:
 		p = tooLarge("the body", maxBodyBytes)
+	case http.StatusUnsupportedMediaType: // the framework would quote what was sent
+		return problem.Status(status, sendJSON)
 	default:
 		p = problem.Status(status, msg)
 	}

@@ -137,7 +137,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
-		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(),
+		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(), DefaultTarget: s.Target,
 		Engine: a.engines, Leadership: leadership{a.elector},
 		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
 	})

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -70,6 +72,58 @@ func (e engines) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		return e.cluster.Enqueue(ctx, job, data)
 	}
 	return r, err
+}
+
+// Pause asks the engine that has the job; pausing everything concerns both.
+func (e engines) Pause(ctx context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error) {
+	if key.Job != "" {
+		runs, err := e.instance.Pause(ctx, key, reason, until)
+		if errors.Is(err, engine.ErrJobNotFound) {
+			return e.cluster.Pause(ctx, key, reason, until)
+		}
+		return runs, err
+	}
+	var runs, own []run.Run
+	err := e.both(func(of *engine.Engine) (err error) {
+		if of == e.instance {
+			own, err = of.Pause(ctx, key, reason, until)
+		} else {
+			runs, err = of.Pause(ctx, key, reason, until)
+		}
+		return err
+	})
+	return append(runs, own...), err
+}
+
+// Resume asks the engine that has the job; resuming everything concerns both.
+func (e engines) Resume(ctx context.Context, key run.Key, skip bool) error {
+	if key.Job == "" {
+		return e.both(func(of *engine.Engine) error { return of.Resume(ctx, key, skip) })
+	}
+	err := e.instance.Resume(ctx, key, skip)
+	if errors.Is(err, engine.ErrJobNotFound) {
+		return e.cluster.Resume(ctx, key, skip)
+	}
+	return err
+}
+
+// Resolve asks the cluster first: few jobs are the instance's own.
+func (e engines) Resolve(ctx context.Context, id string, as run.State, note string) (run.Run, error) {
+	r, err := e.cluster.Resolve(ctx, id, as, note)
+	if coded, ok := errors.AsType[*run.Error](err); ok && coded.Code == run.CodeRunNotFound {
+		return e.instance.Resolve(ctx, id, as, note)
+	}
+	return r, err
+}
+
+// both does the same with each engine at once, so that one without a leader does not hold up the
+// other. What went wrong with the cluster's is told first.
+func (e engines) both(do func(*engine.Engine) error) error {
+	var group errgroup.Group
+	var own error
+	group.Go(func() error { return do(e.cluster) })
+	group.Go(func() error { own = do(e.instance); return nil })
+	return cmp.Or(group.Wait(), own)
 }
 
 // Runs lists the runs of the cluster and of this instance.

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+// storedAnyway is what to know of a pause when the ledger did not answer.
+const storedAnyway = "the change may have been stored all the same; it can be repeated without harm"
+
+// TriggerPath is what the routes of one trigger have in common.
+type TriggerPath struct {
+	JobPath
+	Trigger string `path:"trigger" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"The trigger's name."`
+}
+
+// PauseRequest is the body of a request to pause.
+type PauseRequest struct {
+	Reason string    `json:"reason,omitempty" maxLength:"1024" doc:"Why, for whoever finds it paused."`
+	Until  time.Time `json:"until,omitzero" doc:"When it ends by itself; absent: when it is resumed."`
+}
+
+// ResumeRequest is the body of a request to resume.
+type ResumeRequest struct {
+	Misfire string `json:"misfire,omitempty" enum:"skip" doc:"skip passes over the instants of the pause; absent: the misfire policy of each trigger decides."`
+}
+
+// PausedRuns is the answer to a request to pause.
+type PausedRuns struct {
+	Runs []Run `json:"runs" doc:"What was decided before the pause, and will still run."`
+}
+
+func (s *Server) registerPauses(api huma.API) {
+	type all struct {
+		Body *PauseRequest `required:"false"`
+	}
+	huma.Register(api, pauseOperation("pauseAll", "/v1/pause", "Pause every job"),
+		func(ctx context.Context, in *all) (*pauseOutput, error) {
+			return s.pause(ctx, run.Key{}, in.Body)
+		})
+
+	type job struct {
+		JobPath
+		Body *PauseRequest `required:"false"`
+	}
+	huma.Register(api, pauseOperation("pauseJob", "/v1/jobs/{job}/pause", "Pause a job", http.StatusNotFound),
+		func(ctx context.Context, in *job) (*pauseOutput, error) {
+			return s.pause(ctx, run.Key{Job: in.Job}, in.Body)
+		})
+
+	type trigger struct {
+		TriggerPath
+		Body *PauseRequest `required:"false"`
+	}
+	huma.Register(api, pauseOperation("pauseTrigger", "/v1/jobs/{job}/triggers/{trigger}/pause", "Pause a trigger", http.StatusNotFound),
+		func(ctx context.Context, in *trigger) (*pauseOutput, error) {
+			return s.pause(ctx, run.Key{Job: in.Job, Trigger: in.Trigger}, in.Body)
+		})
+}
+
+func (s *Server) registerResumes(api huma.API) {
+	type all struct {
+		Body *ResumeRequest `required:"false"`
+	}
+	huma.Register(api, resumeOperation("resumeAll", "/v1/resume", "End the pause of every job"),
+		func(ctx context.Context, in *all) (*struct{}, error) {
+			return nil, s.resume(ctx, run.Key{}, in.Body)
+		})
+
+	type job struct {
+		JobPath
+		Body *ResumeRequest `required:"false"`
+	}
+	huma.Register(api, resumeOperation("resumeJob", "/v1/jobs/{job}/resume", "End the pause of a job", http.StatusNotFound),
+		func(ctx context.Context, in *job) (*struct{}, error) {
+			return nil, s.resume(ctx, run.Key{Job: in.Job}, in.Body)
+		})
+
+	type trigger struct {
+		TriggerPath
+		Body *ResumeRequest `required:"false"`
+	}
+	huma.Register(api, resumeOperation("resumeTrigger", "/v1/jobs/{job}/triggers/{trigger}/resume", "End the pause of a trigger", http.StatusNotFound),
+		func(ctx context.Context, in *trigger) (*struct{}, error) {
+			return nil, s.resume(ctx, run.Key{Job: in.Job, Trigger: in.Trigger}, in.Body)
+		})
+}
+
+type pauseOutput struct{ Body PausedRuns }
+
+func pauseOperation(id, path, summary string, errs ...int) huma.Operation {
+	op := operation(id, http.MethodPost, path, summary,
+		append(errs, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)...)
+	op.Description = "Answers once the leader acts by it. Instants of the pause stay undecided and are not missed; manual runs " +
+		"still work. Pausing what is paused replaces reason and end."
+	return op
+}
+
+func resumeOperation(id, path, summary string, errs ...int) huma.Operation {
+	op := pauseOperation(id, path, summary, errs...)
+	op.Description = "Answers once the leader acts by it. Each pause is ended by itself: a job whose trigger was paused, or that was " +
+		"paused with every job, needs its own resume there. Resuming what is not paused changes nothing."
+	return op
+}
+
+func (s *Server) pause(ctx context.Context, key run.Key, body *PauseRequest) (*pauseOutput, error) {
+	if body == nil {
+		body = new(PauseRequest)
+	}
+	if !body.Until.IsZero() && !body.Until.After(time.Now()) {
+		return nil, s.fail(ctx, run.Errorf(run.CodeInvalidQuery, "body.until: %s has passed", body.Until.UTC().Format(time.RFC3339)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	runs, err := s.opts.Engine.Pause(ctx, key, body.Reason, body.Until.UTC())
+	if err != nil {
+		return nil, s.fail(ctx, ofEngine(err, storedAnyway))
+	}
+	return &pauseOutput{Body: PausedRuns{Runs: runsOf(runs)}}, nil
+}
+
+func (s *Server) resume(ctx context.Context, key run.Key, body *ResumeRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	if err := s.opts.Engine.Resume(ctx, key, body != nil && body.Misfire == "skip"); err != nil {
+		return s.fail(ctx, ofEngine(err, storedAnyway))
+	}
+	return nil
+}

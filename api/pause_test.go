@@ -1,0 +1,141 @@
+package api_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+func TestPauseAndResumeReachWhatThePathNames(t *testing.T) {
+	const never = "0001-01-01T00:00:00Z"
+	tests := map[string]struct {
+		path, body string
+		status     int
+		asked      string
+	}{
+		"everything":                   {"/v1/pause", "", 200, `pause "" "" ` + never},
+		"a job":                        {"/v1/jobs/nightly/pause", "", 200, `pause "nightly" "" ` + never},
+		"a trigger":                    {"/v1/jobs/nightly/triggers/default/pause", "", 200, `pause "nightly/default" "" ` + never},
+		"an empty object says nothing": {"/v1/pause", `{}`, 200, `pause "" "" ` + never},
+		"with reason and end":          {"/v1/jobs/nightly/pause", `{"reason":"stock-taking","until":"2999-01-01T08:00:00+08:00"}`, 200, `pause "nightly" "stock-taking" 2999-01-01T00:00:00Z`},
+
+		"resume everything":                  {"/v1/resume", "", 204, `resume "" skip=false`},
+		"resume a job":                       {"/v1/jobs/nightly/resume", `{}`, 204, `resume "nightly" skip=false`},
+		"resume a trigger, without its past": {"/v1/jobs/nightly/triggers/default/resume", `{"misfire":"skip"}`, 204, `resume "nightly/default" skip=true`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			for range 2 { // what is paused may be paused, what is not may be resumed
+				a := do(t, "POST", w.api+tt.path, tt.body, nil)
+				if a.status != tt.status {
+					t.Fatalf("POST %s = %d, want %d\n%s", tt.path, a.status, tt.status, a.body)
+				}
+				if a.status == http.StatusOK {
+					golden(t, "pause.json", a.body)
+				}
+			}
+			if diff := cmp.Diff([]string{tt.asked, tt.asked}, w.engine.asked); diff != "" {
+				t.Errorf("asked of the engine (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestResolve(t *testing.T) {
+	w := serve(t, nil)
+	const id = "0193a1b2c3d47e5f8a9b0c1d2e3f4a5b"
+	for _, state := range []string{"Succeeded", "Failed", "Canceled"} {
+		a := do(t, "POST", w.api+"/v1/runs/"+id+"/resolve", `{"state":"`+state+`","note":"seen in the books"}`, nil)
+		if a.status != 200 || !strings.Contains(a.body, `"state":"`+state+`"`) {
+			t.Errorf("resolve as %s = %d\n%s", state, a.status, a.body)
+		}
+	}
+	want := []string{
+		"resolve " + id + ` Succeeded "seen in the books"`,
+		"resolve " + id + ` Failed "seen in the books"`,
+		"resolve " + id + ` Canceled "seen in the books"`,
+	}
+	if diff := cmp.Diff(want, w.engine.asked); diff != "" {
+		t.Errorf("asked of the engine (-want +got):\n%s", diff)
+	}
+}
+
+func TestChangesThatAreRefusedDoNotReachTheEngine(t *testing.T) {
+	const resolve = "/v1/runs/0193a1b2c3d47e5f8a9b0c1d2e3f4a5b/resolve"
+	long := strings.Repeat("x", 1025)
+	tests := map[string]struct {
+		path, body string
+		status     int
+		has        string
+	}{
+		"an end that has passed":         {"/v1/pause", `{"until":"2001-01-01T00:00:00Z"}`, 400, "body.until: 2001-01-01T00:00:00Z has passed"},
+		"an end that is no time":         {"/v1/pause", `{"until":"tomorrow"}`, 400, "body.until"},
+		"a reason without an end":        {"/v1/pause", `{"reason":"` + long + `"}`, 400, "body.reason"},
+		"an unknown key":                 {"/v1/jobs/nightly/pause", `{"untill":"2999-01-01T00:00:00Z"}`, 400, "body.untill"},
+		"a name that can be no trigger":  {"/v1/jobs/nightly/triggers/A/pause", "", 400, "path.trigger"},
+		"a misfire that is not known":    {"/v1/resume", `{"misfire":"run-once"}`, 400, "body.misfire"},
+		"resolve without a body":         {resolve, "", 400, "body"},
+		"resolve without a note":         {resolve, `{"state":"Failed"}`, 400, "note"},
+		"resolve with an empty note":     {resolve, `{"state":"Failed","note":""}`, 400, "body.note"},
+		"resolve with too long a note":   {resolve, `{"state":"Failed","note":"` + long + `"}`, 400, "body.note"},
+		"resolve as what a run is not":   {resolve, `{"state":"Running","note":"x"}`, 400, "body.state"},
+		"resolve what can be no run":     {"/v1/runs/a%20b/resolve", `{"state":"Failed","note":"x"}`, 400, "path.id"},
+		"a query where there can be one": {"/v1/pause?until=x", "", 400, "query.until: unknown query parameter; this path has none"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			a := do(t, "POST", w.api+tt.path, tt.body, nil)
+			if a.status != tt.status || !strings.Contains(a.body, tt.has) || strings.Contains(a.body, "xxx") {
+				t.Errorf("POST %s = %d, want %d with %q\n%s", tt.path, a.status, tt.status, tt.has, a.body)
+			}
+			if len(w.engine.asked) > 0 {
+				t.Errorf("the engine was asked: %v", w.engine.asked)
+			}
+		})
+	}
+}
+
+func TestErrorsOfChanges(t *testing.T) {
+	paths := map[string]string{
+		"/v1/jobs/nightly/pause":  "",
+		"/v1/jobs/nightly/resume": "",
+		"/v1/runs/0193a1/resolve": `{"state":"Failed","note":"x"}`,
+	}
+	tests := map[string]struct {
+		err    error
+		status int
+		has    []string
+	}{
+		"nobody leads: it is stored": {engine.ErrNoLeader, 503, []string{"SCHEDULING_UNAVAILABLE_001", "stored and takes effect with the next leader"}},
+		"no such job":                {fmt.Errorf("%w: %q", engine.ErrJobNotFound, "nightly"), 404, []string{"SCHEDULING_NOTFOUND_001"}},
+		"no such trigger":            {run.Errorf(run.CodeTriggerNotFound, "no trigger"), 404, []string{"SCHEDULING_NOTFOUND_003"}},
+		"no such run":                {run.Errorf(run.CodeRunNotFound, "no open run"), 404, []string{"SCHEDULING_NOTFOUND_004"}},
+		"the ledger does not answer": {errors.New("secret thing broke"), 503, []string{"SCHEDULING_UNAVAILABLE_003", "all the same"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			w.engine.err = tt.err
+			for path, body := range paths {
+				a := do(t, "POST", w.api+path, body, nil)
+				if a.status != tt.status || strings.Contains(a.body, "secret") {
+					t.Errorf("POST %s = %d, want %d\n%s", path, a.status, tt.status, a.body)
+				}
+				for _, has := range tt.has {
+					if !strings.Contains(a.body, has) {
+						t.Errorf("POST %s does not say %q:\n%s", path, has, a.body)
+					}
+				}
+			}
+		})
+	}
+}
