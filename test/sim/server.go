@@ -30,6 +30,7 @@ type server struct {
 	objects  map[ledger.Name]*object
 	revision int64
 	down     map[string]time.Time // until when a group cannot be reached
+	fell     map[string]time.Time // since when
 }
 
 type object struct {
@@ -39,7 +40,7 @@ type object struct {
 }
 
 func newServer(w *world) *server {
-	s := &server{world: w, objects: make(map[ledger.Name]*object), down: make(map[string]time.Time)}
+	s := &server{world: w, objects: make(map[ledger.Name]*object), down: make(map[string]time.Time), fell: make(map[string]time.Time)}
 	for _, name := range append(ledger.Names(), objectLease) {
 		s.revision++
 		s.objects[name] = &object{version: ledger.Version(strconv.FormatInt(s.revision, 10))}
@@ -97,6 +98,9 @@ func (s *server) outage(group string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range groups(group) {
+		if now := time.Now(); !now.Before(s.down[g]) {
+			s.fell[g] = now
+		}
 		if until := time.Now().Add(d); until.After(s.down[g]) {
 			s.down[g] = until
 		}
@@ -112,7 +116,20 @@ func (s *server) reachable(group string) bool {
 func (s *server) heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.down)
+	for g, until := range s.down {
+		if now := time.Now(); now.Before(until) {
+			s.down[g] = now
+		}
+	}
+}
+
+// lastOutage says how long the last outage of a group was and how long ago it ended. The caller holds
+// s.mu.
+func (s *server) lastOutage(group string) (length, ago time.Duration) {
+	if s.fell[group].IsZero() {
+		return 0, forever
+	}
+	return s.down[group].Sub(s.fell[group]), time.Since(s.down[group])
 }
 
 func groups(g string) []string {

@@ -144,7 +144,7 @@ func spawn(ctx context.Context, number int, told func(outcome)) error {
 	cmd := exec.CommandContext(ctx, self, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.worker",
 		"-sim.first="+strconv.FormatUint(*first+uint64(number), 10), "-sim.end="+strconv.FormatUint(*first+*seeds, 10),
 		"-sim.workers="+strconv.Itoa(*workers)) //nolint:gosec // this very program
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
 	out, err := cmd.StdoutPipe()

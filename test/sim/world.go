@@ -251,6 +251,23 @@ func (w *world) outage(group string, d time.Duration) {
 	w.server.outage(group, d)
 }
 
+// depose cuts whoever leads off from the Lease until somebody else leads, and then everybody from
+// the documents for a while.
+func (w *world) depose(after, outage time.Duration) {
+	for _, n := range w.alive() {
+		if n.engine.Status().Leading {
+			w.cut(n.slot, groupLease, after)
+		}
+	}
+	if outage > 0 {
+		w.later(after, func() {
+			if !w.isQuiet() {
+				w.outage(groupDocs, outage)
+			}
+		})
+	}
+}
+
 func (w *world) step(slot int, to time.Duration) {
 	if n := w.at(slot); n != nil {
 		w.logf(n.name, "CLOCK set, now off by %s", to)

@@ -77,10 +77,7 @@ var bugs = []bug{
 		{"engine/held.go", `h.stage, unwanted = stageGivenUp, true`, `continue`},
 	}},
 	{"a takeover is retried without a valid Lease, and a holder does not release", []edit{
-		{"engine/term.go", `		if err := t.lease.Check(); err != nil {
-			return err
-		}
-`, ``},
+		{"engine/term.go", `cmp.Or(t.lease.Check(), e.o.ClockCheck())`, `cmp.Or(nil, e.o.ClockCheck())`},
 		{"engine/turn.go", `		t.lease.Resign(ErrTermOver)
 `, ``},
 	}},
@@ -91,8 +88,8 @@ var bugs = []bug{
 		{"engine/plan/settle.go", `Attempt: ended.Attempt + 1,`, `Attempt: ended.Attempt + map[run.Cause]int{run.CauseRetry: 1}[cause],`},
 	}},
 	{"a late result revives a Lost run", []edit{
-		{"engine/plan/settle.go", `r.Message, r.Unknown, noted = `, `r.State = o.State
-		r.Message, r.Unknown, noted = `},
+		{"engine/plan/settle.go", `		r.Message, r.Unknown = Clip(note`, `		r.State = o.State
+		r.Message, r.Unknown = Clip(note`},
 	}},
 	{"retries are kept in memory", []edit{
 		{"engine/plan/settle.go", `	if again.ID != "" {
@@ -111,10 +108,8 @@ var bugs = []bug{
 		{"engine/plan/settle.go", `// end moves a run`, `var planted []run.Run
 
 // end moves a run`},
-		{"engine/plan/plan.go", `	p := planner{in: in, l: l}
-`, `	l.Runs, planted = append(l.Runs, planted...), nil
-	p := planner{in: in, l: l}
-`},
+		{"engine/plan/plan.go", `	p := planner{in: in,`, `	l.Runs, planted = append(l.Runs, planted...), nil
+	p := planner{in: in,`},
 	}},
 	// What the simulation has found in the real code.
 	{"an instant that was blocked ahead of time is forgotten", []edit{
