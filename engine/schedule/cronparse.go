@@ -79,7 +79,7 @@ func rejectForeign(word string) error {
 
 func macroError(word string) error {
 	if word == "@every" {
-		return fmt.Errorf("@every is not a cron expression: write \"every 00:10:00\" (fixed delay) or \"rate 600s\" (fixed rate)")
+		return fmt.Errorf("@every is not a cron expression: write \"every 10m\" (from the end of one run to the next) or \"rate 10m\" (on a fixed grid)")
 	}
 	return fmt.Errorf("%s is unknown, want @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually", clip(word))
 }

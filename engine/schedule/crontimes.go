@@ -13,13 +13,16 @@ type cronTimes struct {
 	atGapEnd bool
 }
 
+// ErrKeyNeeded says that a schedule with H was compiled without the key of its trigger.
+var ErrKeyNeeded = errors.New("the value of H depends on the trigger: its key job/trigger is needed")
+
 func newCronTimes(s Schedule, key string, z *zone) (*cronTimes, error) {
 	text, err := parseCron(s.Cron)
 	if err != nil {
 		return nil, err
 	}
 	if key == "" && text.usesHash() {
-		return nil, errors.New("the value of H depends on the trigger: its key job/trigger is needed")
+		return nil, ErrKeyNeeded
 	}
 	table, err := newCronTable(text, key)
 	if err != nil {

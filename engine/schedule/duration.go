@@ -73,6 +73,17 @@ func formatClock(d time.Duration) string {
 	return b.String()
 }
 
+// formatDays writes whole days in words, for people: a schedule's text form says 30.00:00:00.
+func formatDays(d time.Duration) string {
+	switch {
+	case d == day:
+		return "1 day"
+	case d > day && d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + " days"
+	}
+	return d.String()
+}
+
 // formatSeconds writes whole seconds as 90s, and fractions of one as 1.5s.
 func formatSeconds(d time.Duration) string {
 	text := strconv.FormatInt(int64(d/time.Second), 10)

@@ -101,13 +101,13 @@ func TestParseErrors(t *testing.T) {
 		"0 0 * * TUESDAY":                       "dow field: TUESDAY is neither a number nor a name such as SUN",
 		"TZ=Europe/Paris 0 8 * * *":             "TZ=Europe/Paris is not part of a cron expression: write timeZone: Europe/Paris beside it, or tz=Europe/Paris after it",      // R052
 		"CRON_TZ=Europe/Paris 0 8 * * * tz=UTC": "CRON_TZ=Europe/Paris is not part of a cron expression: write timeZone: Europe/Paris beside it, or tz=Europe/Paris after it", // R052
-		"@every 10m":                            `@every is not a cron expression: write "every 00:10:00" (fixed delay) or "rate 600s" (fixed rate)`,
+		"@every 10m":                            `@every is not a cron expression: write "every 10m" (from the end of one run to the next) or "rate 10m" (on a fixed grid)`,
 		"@reboot":                               "@reboot is unknown, want @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually",
 		"@daily 5":                              "@daily must stand alone, it replaces the whole expression",
 		"rate":                                  "rate takes one interval, as in rate 60s, but has 0 words",
 		"rate 10":                               "interval 10 is malformed, want 90s, 1h30m or 00:10:00",
-		"rate 500ms":                            "interval 500ms is out of range 1s to 30.00:00:00",
-		"rate 1000h":                            "interval 1000h0m0s is out of range 1s to 30.00:00:00",
+		"rate 500ms":                            "interval 500ms is out of range 1s to 30 days",
+		"rate 1000h":                            "interval 1000h0m0s is out of range 1s to 30 days",
 		"rate -5s":                              "interval -5s is malformed, want 90s, 1h30m or 00:10:00",
 		"every 00:10":                           "interval 00:10 is malformed, want 90s, 1h30m or 00:10:00",
 		"every 00:60:00":                        "interval 00:60:00 is malformed, want 90s, 1h30m or 00:10:00",
@@ -127,7 +127,7 @@ func TestParseErrors(t *testing.T) {
 		"rate 60s calendar=Closed":              "calendar name Closed does not match ^[a-z0-9][a-z0-9._-]{0,127}$",
 		"rate 60s ambiguous=last":               "ambiguous=last is unknown, want auto, first or both",
 		"rate 60s gap=fill":                     "gap=fill is unknown, want skip or next",
-		"rate 60s jitter=48h":                   "jitter 48h0m0s is out of range 0.000001s to 1.00:00:00",
+		"rate 60s jitter=48h":                   "jitter 48h0m0s is out of range 1µs to 1 day",
 		"rate 60s start=2026-01-02T00:00:00Z end=2026-01-02T00:00:00Z": "end 2026-01-02T00:00:00Z is not after start 2026-01-02T00:00:00Z",
 	} {
 		s, err := schedule.Parse(text)

@@ -167,7 +167,7 @@ func (s Schedule) checkOptions() error {
 
 func checkDuration(what string, d, lo, hi time.Duration) error {
 	if d < lo || d > hi {
-		return fmt.Errorf("%s %v is out of range %s to %s", what, d, formatSeconds(lo), formatClock(hi))
+		return fmt.Errorf("%s %v is out of range %s to %s", what, d, lo, formatDays(hi))
 	}
 	if d%time.Microsecond != 0 {
 		return fmt.Errorf("%s %v is finer than a microsecond", what, d)
