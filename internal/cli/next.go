@@ -40,7 +40,11 @@ year, go to stderr. For a fixed delay it assumes runs that take no time.
 With --batch it reads one JSON object a line from stdin,
   {"id":…,"expr":…,"tz":…,"after":…,"ambiguous":…,"gap":…,"key":…,"count":…}
 of which all but expr may be left out, and answers each with a line, in the same order:
-  {"id":…,"next":[…]} or {"id":…,"error":…}`,
+  {"id":…,"next":[…]} or {"id":…,"error":…}
+Other members of a line are ignored, and so are the other flags. An empty line has no answer.
+
+The exit code is 0 when it was answered, also with "no instant", with warnings, or with errors in
+the lines of a batch; 2 when the expression or a flag is not valid; 1 when stdin or stdout fails.`,
 		Example: `  sidecar next "0 9 * * MON-FRI" --tz Asia/Shanghai
   sidecar next "0 0 22 L * ?" --after 2026-01-01T00:00:00Z --count 12 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -59,6 +63,9 @@ of which all but expr may be left out, and answers each with a line, in the same
 			}
 			q.Expr, q.Count, q.After = args[0], &count, after
 			a, err := q.answer(now)
+			if errors.Is(err, schedule.ErrKeyNeeded) {
+				err = fmt.Errorf("%w; give --key job/trigger", err)
+			}
 			if err != nil {
 				return usageError{err}
 			}

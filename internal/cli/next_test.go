@@ -113,7 +113,7 @@ func TestNextRefuses(t *testing.T) {
 		"no expression":                    {nil, "one expression"},
 		"an expression that is not quoted": {[]string{"0", "3", "*", "*", "*"}, "in quotes"},
 		"a batch with an expression":       {[]string{"--batch", "0 3 * * *"}, "stdin"},
-		"H without a key":                  {[]string{"H 3 * * *"}, "key"},
+		"H without a key":                  {[]string{"H 3 * * *"}, "; give --key job/trigger"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
