@@ -120,7 +120,6 @@ func (a *app) print(c callback, r *http.Request, result string) {
 	if c.Trigger != nil {
 		name += "/" + *c.Trigger
 	}
-	late := time.Since(c.ScheduledAt).Round(time.Millisecond)
 	token := r.Header.Get("Leasecron-Fencing-Token")
 	if token == "" {
 		token = "none"
@@ -129,9 +128,19 @@ func (a *app) print(c callback, r *http.Request, result string) {
 	if len(c.Data) > 0 && string(c.Data) != "null" {
 		data = fmt.Sprintf(", data %s", c.Data)
 	}
-	line := fmt.Sprintf("app: %-20s scheduled %s, %s late, attempt %d, token %s, occurrence %.8s…%s: %s\n",
-		name, c.ScheduledAt.Local().Format("15:04:05.000"), late, c.Attempt, token, c.Occurrence, data, result)
+	line := fmt.Sprintf("app: %-20s scheduled %s, %s, attempt %d, token %s, occurrence %.8s…%s: %s\n",
+		name, c.ScheduledAt.Local().Format("15:04:05.000"), since(c), c.Attempt, token, c.Occurrence, data, result)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, _ = io.WriteString(a.out, line)
+}
+
+// since says how long after its instant a callback came. Only a first attempt is late by that: a
+// further one was meant to come later.
+func since(c callback) string {
+	passed := time.Since(c.ScheduledAt)
+	if c.Attempt > 1 {
+		return "after " + passed.Round(time.Second).String()
+	}
+	return passed.Round(time.Millisecond).String() + " late"
 }

@@ -44,6 +44,7 @@ func TestCallbacksArePrinted(t *testing.T) {
 		{"a callback succeeds", "/jobs/hello", body, http.StatusOK, "attempt 1, token none, occurrence 01234567…, data {\"a\":1}: done"},
 		{"the first attempt of a flaky job fails", "/jobs/flaky", body, http.StatusServiceUnavailable, "answers 503"},
 		{"the second succeeds", "/jobs/flaky", body, http.StatusOK, "done"},
+		{"a further attempt is not called late", "/jobs/hello", strings.Replace(body, `"attempt":1`, `"attempt":2`, 1), http.StatusOK, "s, attempt 2"},
 		{"what is no callback is refused", "/jobs/hello", "hello", http.StatusBadRequest, ""},
 		{"what is no job is not found", "/elsewhere", body, http.StatusNotFound, ""},
 	}
