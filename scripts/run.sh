@@ -8,14 +8,20 @@ app_port=${EXAMPLE_PORT:-8080}
 listen=${LEASECRON_LISTEN:-127.0.0.1:9470}
 api=${LEASECRON_API_LISTEN:-127.0.0.1:9471}
 
-make build example
-
+# Before the build, which may take a while.
 for address in "127.0.0.1:$app_port" "${listen/#:/127.0.0.1:}" "${api/#:/127.0.0.1:}"; do
   if (: <"/dev/tcp/${address%:*}/${address##*:}") 2>/dev/null; then
-    echo "run: $address is taken. Set EXAMPLE_PORT (app), LEASECRON_LISTEN or LEASECRON_API_LISTEN to a free one." >&2
+    cat >&2 <<END
+run: $address is taken by another program. Stop that, or choose other addresses, such as
+
+  EXAMPLE_PORT=8081 LEASECRON_LISTEN=127.0.0.1:9570 LEASECRON_API_LISTEN=127.0.0.1:9571 make run
+END
     exit 1
   fi
 done
+
+echo "compiling (about half a minute the first time)"
+make build example
 
 app='' sidecar='' stopping=''
 # The sidecar first: it reports its last runs while the app still answers. Both together get
@@ -39,7 +45,7 @@ set -m
 
 bin/example-app -listen "127.0.0.1:$app_port" &
 app=$!
-LEASECRON_JOBS_FILE=examples/jobs.yaml LEASECRON_ELECTION=standalone \
+LEASECRON_JOBS_FILE=examples/jobs.yaml LEASECRON_ELECTION=standalone LEASECRON_LEDGER=memory \
   LEASECRON_TARGET=http://127.0.0.1:$app_port \
   LEASECRON_LISTEN=$listen LEASECRON_API_LISTEN=$api bin/sidecar run &
 sidecar=$!
