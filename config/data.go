@@ -12,6 +12,32 @@ import (
 // LargestData is the largest body data of a run in bytes, merged.
 const LargestData = 256 << 10
 
+// mostDataLevels bounds the nesting of a run's data, as that of a document: what is stored with
+// other things around it must stay readable.
+const mostDataLevels = 64
+
+// deeperThan reports whether JSON text is nested deeper than so many levels. It only counts
+// brackets outside of strings; whether the text is JSON at all is for others to say.
+func deeperThan(text []byte, levels int) bool {
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
 // MergeData merges the data of a job, a trigger and a manual request, key by key at the top level,
 // the later one winning. Numbers stay digit for digit; keys come out in order, so that equal data
 // are equal bytes. Empty arguments count as no keys; where all are empty the answer is nil.
@@ -27,6 +53,9 @@ func MergeData(job, trigger, manual json.RawMessage) (json.RawMessage, error) {
 		}
 		if trimmed := bytes.TrimLeft(part, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 			return nil, errors.New("data is no JSON object")
+		}
+		if deeperThan(part, mostDataLevels) {
+			return nil, fmt.Errorf("data is nested deeper than %d levels", mostDataLevels)
 		}
 		if err := json.Unmarshal(part, &merged); err != nil {
 			return nil, fmt.Errorf("data is no JSON object: %w", err)

@@ -78,6 +78,9 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
+	if h.job.Deadline > 0 { // of all attempts together; for the first one that is all of it
+		timeout = min(timeout, h.job.Deadline)
+	}
 	if h.job.Deadline > 0 && !h.run.FirstStartedAt.IsZero() {
 		left := h.run.FirstStartedAt.Add(h.job.Deadline).Sub(e.wall())
 		if left <= 0 {

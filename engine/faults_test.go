@@ -329,3 +329,22 @@ func TestARefusedAttemptWhoseLeadershipEndsIsHandedBack(t *testing.T) {
 		n.close()
 	})
 }
+
+func TestTheDeadlineBoundsTheFirstAttemptToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &app{work: time.Hour, answer: func(run.Attempt) run.Outcome {
+			return run.Outcome{State: run.StateFailed, Code: run.CodeTimeout, Unknown: true, Retryable: true}
+		}}
+		n := start(t, ledger.NewMemory(), "a", a)
+		n.engine.Define([]config.Job{job("a", "rate 1h", func(j *config.Job) { j.Timeout, j.Deadline = time.Minute, 2*time.Second })})
+		_, leave := n.lead()
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if calls := a.Calls(); len(calls) != 1 || calls[0].Timeout != 2*time.Second {
+			t.Errorf("calls %+v, want one with the deadline of 2s as its timeout", calls)
+		}
+		time.Sleep(time.Minute)
+		leave()
+		n.close()
+	})
+}

@@ -88,7 +88,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		}
 		out.gone = append(out.gone, r.id)
 		if current == nil && r.stage == stageEnded && !r.outcome.NotSent {
-			canceled, noted := plan.Late(l, r.id, r.outcome)
+			canceled, noted := plan.Late(l, r.run, r.outcome)
 			out.changed = out.changed || noted
 			e.noteSettled(out, canceled)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,8 +28,11 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	if !ok {
 		return run.Run{}, fmt.Errorf("%w: %q", ErrJobNotFound, job)
 	}
+	if string(bytes.TrimSpace(data)) == "null" {
+		data = nil
+	}
 	if _, err := config.MergeData(current.Config(job).Data, nil, data); err != nil {
-		return run.Run{}, err
+		return run.Run{}, run.Errorf(run.CodeInvalidDefinition, "%v", err)
 	}
 	if len(data) > maxRunData {
 		return run.Run{}, run.Errorf(run.CodeInvalidDefinition, "data of %d bytes is more than a run may carry (%d)", len(data), maxRunData)
@@ -47,7 +51,8 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		if waiting := waitingData(l); waiting+len(data) > maxWaitingData {
 			return run.Errorf(run.CodeLedgerFull, "the data of all runs that wait would be %d bytes, more than the ledger takes (%d): try again when some have run", waiting+len(data), maxWaitingData)
 		}
-		if l.Run(id) == nil {
+		ended := slices.ContainsFunc(l.Finished, func(r run.Run) bool { return r.ID == id })
+		if l.Run(id) == nil && !ended { // an earlier try of this swap may have landed, and even have run
 			l.Runs = append(l.Runs, r)
 		}
 		return nil

@@ -24,13 +24,24 @@ type heard struct {
 func newSilence() silence { return silence{heard: make(map[string]heard), last: time.Now()} }
 
 // read notes that the ledger was read or written.
-func (s *silence) read(now time.Time) { s.last = now }
+func (s *silence) read(now time.Time, timeout time.Duration) {
+	s.forgive(now, timeout)
+	s.last = now
+}
+
+// forgive starts every count anew after a gap in this node's own reads.
+func (s *silence) forgive(now time.Time, timeout time.Duration) {
+	if now.Sub(s.last) <= timeout/2 {
+		return
+	}
+	for id, h := range s.heard {
+		s.heard[id] = heard{beat: h.beat, since: now}
+	}
+}
 
 // observe notes what the ledger shows of other nodes' runs.
 func (s *silence) observe(l *state.Ledger, self string, now time.Time, timeout time.Duration) {
-	if now.Sub(s.last) > timeout/2 {
-		clear(s.heard)
-	}
+	s.forgive(now, timeout)
 	open := make(map[string]bool, len(l.Runs))
 	for i := range l.Runs {
 		r := &l.Runs[i]

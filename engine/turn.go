@@ -205,7 +205,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	})
 	if t != nil {
 		t.index.Apply(out.plan.Moves)
-		t.silence.read(time.Now())
+		t.silence.read(time.Now(), e.o.NodeTimeout)
 	}
 	e.flush.forget(ledger)
 	e.release(out, reports)
@@ -322,7 +322,7 @@ func (e *Engine) listen(ctx context.Context, t *term) error {
 		return err
 	}
 	e.adopt(ledger)
-	t.silence.read(time.Now())
+	t.silence.read(time.Now(), e.o.NodeTimeout)
 	e.publish(func(v *view) { v.ledger = ledger })
 	return nil
 }

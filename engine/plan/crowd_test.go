@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,6 +76,59 @@ func TestACrowdFitsIntoTheLedger(t *testing.T) {
 		t.Errorf("%d triggers still have an entry after the crowd has passed", len(w.ledger.Triggers))
 	}
 	t.Logf("%d occurrences in %d turns, the ledger took at most %d KiB", crowd, turns, largest>>10)
+}
+
+// TestMoreThanItsSlotsTake: whatever the load, no instant is decided twice and none is passed over.
+func TestMoreThanItsSlotsTake(t *testing.T) {
+	policies := []config.Overlap{config.OverlapSerial, config.OverlapParallel, config.OverlapSkip}
+	for n, every := range map[int]string{150: "* * * * * *", 210: "* * * * * *", 500: "* * * * * *", 501: "*/5 * * * * *", 300: "rate 1s start=2026-06-01T00:00:00Z"} {
+		for _, slots := range []int{4, 60, 400} {
+			t.Run(fmt.Sprintf("%d jobs, %d slots, %s", n, slots, every), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, noon.Add(-time.Second))
+				for i := range n {
+					w.define(job(fmt.Sprintf("j%03d", i), every, overlap(policies[i%7%3], 0)), noon.Add(-time.Hour))
+				}
+				w.maxRuns = slots
+				d := plan.Compile(w.catalog)
+				index := plan.NewIndex(d, w.ledger)
+				decided := map[run.Key]time.Time{} // up to where, tile by tile
+				open := map[string]bool{}
+				tile := func(key run.Key, from, until time.Time) {
+					if at, ok := decided[key]; ok && !at.Equal(from) {
+						t.Fatalf("%s: decided up to %s, then from %s", key, offset(at), offset(from))
+					}
+					decided[key] = until
+				}
+				for i := range 400 {
+					now := noon.Add(time.Duration(i) * 50 * time.Millisecond)
+					if i%31 == 30 { // another leader
+						index = plan.NewIndex(d, w.ledger)
+					}
+					res := plan.Plan(plan.Input{
+						Namespace: "ns", App: "app", Node: "me", Term: 1, Now: now, Horizon: now.Add(50 * time.Millisecond),
+						MaxRuns: w.maxRuns, NewID: w.newID, Definitions: d, Index: index,
+					}, w.ledger)
+					index.Apply(res.Moves)
+					turn := slices.Clone(w.ledger.Skipped)
+					for _, r := range w.ledger.Runs {
+						if !open[r.ID] {
+							open[r.ID] = true
+							turn = append(turn, run.Skip{Key: r.Key, ScheduledAt: r.ScheduledAt, CoveredUntil: r.CoveredUntil})
+						}
+					}
+					slices.SortFunc(turn, func(a, b run.Skip) int { return a.ScheduledAt.Compare(b.ScheduledAt) })
+					for _, s := range turn {
+						tile(s.Key, s.ScheduledAt, s.CoveredUntil)
+					}
+					if i%3 == 0 {
+						w.finish(now)
+					}
+					w.ledger.Finished, w.ledger.Skipped = nil, nil
+				}
+			})
+		}
+	}
 }
 
 // TestAPausedCrowdCostsLittle: pausing everything does not fill the ledger with cursors.

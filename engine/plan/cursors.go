@@ -10,26 +10,30 @@ const fewLag = 200
 
 // moveCursors writes down up to where instants are decided now. As a rule the watermark goes to the
 // horizon and each trigger that lags behind it gets an entry. Where most lag, as when thousands are
-// due at once, the watermark stays at the first undecided instant instead, and those that have gone
-// ahead of it get the entries.
+// due at once, the watermark stays at the first undecided instant instead, and those that have
+// decided anything beyond it get the entries.
 //
 // A turn that decided nothing new moves nothing, so that an idle leader writes nothing.
 func (p *planner) moveCursors() {
-	lag, ahead := 0, 0
+	// What each way costs: how many triggers need an entry.
+	usual, left := 0, 0
 	var first time.Time // undecided
 	for i := range p.looked {
 		s := &p.looked[i]
 		switch {
 		case s.lags && !s.at.Before(p.l.Watermark):
-			lag++
+			usual++
 			first = earlier(first, s.at)
+			if s.advanced || p.l.Triggers[s.key].Lags() {
+				left++ // it has decided some already, which the watermark would not tell
+			}
 		case s.lags: // the watermark has passed it, and never goes back: it keeps its entry
 		case s.advanced || p.l.Triggers[s.key].Lags():
-			ahead++
+			left++
 		}
 	}
 	target := p.ahead()
-	behind := lag > fewLag && lag > ahead
+	behind := usual > fewLag && usual > left
 	if behind {
 		target = first
 	}
@@ -60,7 +64,7 @@ func (p *planner) remember(s *standing, target time.Time, behind bool) bool {
 	before := p.l.Triggers[s.key]
 	t.Cursor = time.Time{}
 	switch {
-	case s.lags && (!behind || s.at.Before(p.l.Watermark)):
+	case s.lags && (!behind || s.at.Before(p.l.Watermark) || s.advanced || before.Lags()):
 		t.Cursor = s.at
 	case !s.lags && behind && (s.advanced || before.Lags()):
 		t.Cursor = p.ahead()

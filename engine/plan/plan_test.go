@@ -410,6 +410,13 @@ func TestRetry(t *testing.T) {
 		"a final status is final": {
 			job: job("a", "* * * * *", retry(config.Retry{MaxRetries: 3, Delay: time.Second})), outcome: final,
 		},
+		"a status of the job's own list is repeated": {
+			job:     job("a", "* * * * *", retry(config.Retry{MaxRetries: 1, Delay: time.Second, Statuses: []int{404}})),
+			outcome: func() run.Outcome { o := final; o.Status = 404; return o }(), want: time.Second,
+		},
+		"a status that the job's own list leaves out is final": {
+			job: job("a", "* * * * *", retry(config.Retry{MaxRetries: 1, Delay: time.Second, Statuses: []int{404}})), outcome: failed,
+		},
 		"an unknown outcome can be left alone": {
 			job: job("a", "* * * * *", retry(config.Retry{MaxRetries: 3, Delay: time.Second, NoUnknown: true})), outcome: unknown,
 		},

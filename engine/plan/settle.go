@@ -81,32 +81,29 @@ func Resolve(l *state.Ledger, id string, as run.State, message string, now time.
 }
 
 // Late notes the result of a run that was declared lost meanwhile. Lost it stays, for good; but a
-// recovery that nobody has taken yet is not needed any more where the work was done.
-func Late(l *state.Ledger, id string, o run.Outcome) (canceled []Settled, noted bool) {
+// recovery that nobody has taken yet is not needed any more where the work was done, whether or not
+// the lost run's record has reached the history.
+func Late(l *state.Ledger, lost run.Run, o run.Outcome) (canceled []Settled, noted bool) {
+	note := fmt.Sprintf("late result: %s", o.State)
 	for i := range l.Finished {
-		r := &l.Finished[i]
-		if r.ID != id || r.State != run.StateLost {
-			continue
+		if r := &l.Finished[i]; r.ID == lost.ID && r.State == run.StateLost && !strings.Contains(r.Message, note) {
+			r.Message, r.Unknown = Clip(note+"; "+r.Message), o.Unknown
+			noted = true
 		}
-		note := fmt.Sprintf("late result: %s", o.State)
-		if strings.Contains(r.Message, note) {
-			return nil, false
-		}
-		r.Message, r.Unknown = Clip(note+"; "+r.Message), o.Unknown
-		if o.State != run.StateSucceeded {
-			return nil, true
-		}
-		for _, again := range slices.Clone(l.Runs) {
-			if again.Occurrence == r.Occurrence && again.Cause == run.CauseRecovery && again.State == run.StateQueued {
-				again.State, again.Code, again.EndedAt = run.StateCanceled, run.CodeCanceled, o.EndedAt
-				again.Message = "not needed: the lost attempt reported its success late"
-				end(l, again, run.Run{})
-				canceled = append(canceled, Settled{Run: again})
-			}
-		}
-		return canceled, true
 	}
-	return nil, false
+	if o.State != run.StateSucceeded {
+		return nil, noted
+	}
+	for _, again := range slices.Clone(l.Runs) {
+		if again.Occurrence == lost.Occurrence && again.Cause == run.CauseRecovery && again.State == run.StateQueued {
+			again.State, again.Code, again.EndedAt = run.StateCanceled, run.CodeCanceled, o.EndedAt
+			again.Message = "not needed: the lost attempt reported its success late"
+			end(l, again, run.Run{})
+			canceled = append(canceled, Settled{Run: again})
+			noted = true
+		}
+	}
+	return canceled, noted
 }
 
 // end moves a run out of the open ones, adds the attempt that follows it if there is one, and
@@ -142,7 +139,7 @@ func HandBack(l *state.Ledger, id, node string) bool {
 // retryOf returns the further attempt that a failed one calls for. A deadline that leaves no
 // time for it ends the occurrence as timed out, which it notes in ended.
 func retryOf(ended *run.Run, o run.Outcome, job config.Job, newID func() string) (run.Run, bool) {
-	if o.State != run.StateFailed || !o.Retryable || ended.Retries >= job.Retry.MaxRetries {
+	if o.State != run.StateFailed || !retryable(o, job.Retry) || ended.Retries >= job.Retry.MaxRetries {
 		return run.Run{}, false
 	}
 	if o.Unknown && job.Retry.NoUnknown {
@@ -155,6 +152,15 @@ func retryOf(ended *run.Run, o run.Outcome, job config.Job, newID func() string)
 		return run.Run{}, false
 	}
 	return another(*ended, run.CauseRetry, due, newID()), true
+}
+
+// retryable reports whether an outcome is of a kind that is repeated: by the job's own list of
+// statuses where it has one and the app answered, else by the general rule.
+func retryable(o run.Outcome, r config.Retry) bool {
+	if o.Status != 0 && len(r.Statuses) > 0 {
+		return slices.Contains(r.Statuses, o.Status)
+	}
+	return o.Retryable
 }
 
 // another is the next attempt of an occurrence: the same in all that the app may compare, with
