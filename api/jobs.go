@@ -106,8 +106,8 @@ func (s *Server) jobs() (engine.Status, error) {
 	if status.Leading || len(status.Jobs) > 0 {
 		return status, nil
 	}
-	if name := s.opts.Leadership.Leader().Name; name != "" && name != status.Node {
-		return status, run.Errorf(run.CodeNoScheduler, "this sidecar does not lead; ask %s", name)
+	if leader := s.opts.Leadership.Leader(); leader.Name != "" && leader.Name != leader.Self {
+		return status, run.Errorf(run.CodeNoScheduler, "this sidecar does not lead; ask %s", leader.Name)
 	}
 	return status, run.Errorf(run.CodeNoScheduler, "there is no leader yet; ask again in a few seconds")
 }

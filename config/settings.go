@@ -31,7 +31,7 @@ type Settings struct {
 	JobsFile      string `env:"JOBS_FILE" kind:"path" doc:"file with the job definitions; wins over the ConfigMap"`
 
 	Listen    string `env:"LISTEN" envDefault:":9470" kind:"address" doc:"pod network: /leader, /metrics, /livez, /readyz"`
-	APIListen string `env:"API_LISTEN" envDefault:"127.0.0.1:9471" kind:"address" doc:"loopback: API and drain"`
+	APIListen string `env:"API_LISTEN" envDefault:"127.0.0.1:9471" kind:"address" doc:"loopback: API"`
 
 	LeaseName     string        `env:"LEASE_NAME" default:"<app>-leasecron" kind:"name" doc:"name of the Lease that the replicas compete for"`
 	LeaseDuration time.Duration `env:"LEASE_DURATION" envDefault:"15s" doc:"how long a silent leader stays leader; whole seconds, renewed every third of it"`
