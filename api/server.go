@@ -26,7 +26,7 @@ const (
 	idleTimeout       = 75 * time.Second // longer than Prometheus' usual interval, so that it need not connect anew
 	maxHeaderBytes    = 16 << 10
 	maxConnections    = 128 // of each listener
-	shutdownTimeout   = 5 * time.Second
+	shutdownTimeout   = time.Second
 )
 
 // The settings that name the addresses, for messages.

@@ -149,6 +149,7 @@ type view struct {
 	lastSuccess map[string]time.Time
 	leading     bool
 	term        int64
+	failing     string // why the last turn failed, empty: it did not
 }
 
 // New checks the options and returns an engine that does nothing until it runs.

@@ -96,4 +96,6 @@ type Status struct {
 	InFlight    int         // runs of this node
 	LastTurn    time.Time   // when the loop last made progress
 	LedgerBytes int
+	// LedgerError is why the ledger could not be read or written the last time; empty: it could.
+	LedgerError string
 }

@@ -11,7 +11,7 @@ func (e *Engine) Status() Status {
 	v := e.view.Load()
 	s := Status{
 		Node: e.o.Node, Leading: v.leading, Term: v.term,
-		LastTurn: time.Unix(0, e.lastTurn.Load()), LedgerBytes: e.o.Ledger.Size(),
+		LastTurn: time.Unix(0, e.lastTurn.Load()), LedgerBytes: e.o.Ledger.Size(), LedgerError: v.failing,
 	}
 	e.mu.Lock()
 	for _, h := range e.held {

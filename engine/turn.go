@@ -35,6 +35,9 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		return e.failed(t, err)
 	}
 	e.backoff.succeed()
+	if e.view.Load().failing != "" {
+		e.publish(func(v *view) { v.failing = "" })
+	}
 	if t != nil {
 		t.failing = time.Time{}
 	}
@@ -120,6 +123,7 @@ func (e *Engine) lookForClaims(ctx context.Context) error {
 
 // failed says when to try again after an error, and steps down where that is the answer.
 func (e *Engine) failed(t *term, err error) time.Time {
+	e.publish(func(v *view) { v.failing = err.Error() })
 	if t == nil {
 		e.log.Warn("runs could not be reported yet", logkey.Err(err))
 		return e.wallAt(e.backoff.fail(e.o.Jitter))

@@ -49,9 +49,17 @@ func (a *App) readiness() []api.Check {
 			}
 			return "", a.probe.Err()
 		}},
+		{Name: "ledger", Informational: true, Probe: func() (string, error) {
+			if s := a.engines.cluster.Status(); s.LedgerError != "" {
+				return "", errors.New(s.LedgerError)
+			}
+			return "", nil
+		}},
 		{Name: "leadership", Informational: true, Probe: func() (string, error) {
 			s := a.elector.Status()
 			switch {
+			case s.Leading && s.Term == 0:
+				return "", errors.New("holds the lease, has not taken over in the ledger yet")
 			case s.Leading:
 				return fmt.Sprintf("leading, term %d", s.Term), nil
 			case s.Holder != "":
