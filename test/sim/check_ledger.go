@@ -256,7 +256,7 @@ func (c *checker) lost(n *node, r *run.Run) {
 		switch outage, ago := c.world.server.lastOutage(groupDocs); {
 		case ago > timeout+15*time.Second: // until then whoever failed may still be waiting to try again
 			c.failLocked("%s declares run %s of %s lost, whose node %s is well and had nothing against it for %s", n.name, r.ID, r.Key, r.Node, calm)
-		case outage > timeout*3/4 && ago < timeout*9/10:
+		case outage > timeout*3/4 && ago < timeout/2:
 			c.failLocked("%s declares run %s of %s lost, whose node %s is well, %s after nobody could say anything for %s", n.name, r.ID, r.Key, r.Node, ago, outage)
 		}
 	}

@@ -82,7 +82,7 @@ var bugs = []bug{
 `, ``},
 	}},
 	{"silence is counted over an API outage", []edit{
-		{"engine/silence.go", `if now.Sub(s.last) > timeout/2 {`, `if false {`},
+		{"engine/silence.go", `if now.Sub(s.last) <= timeout/2 {`, `if true {`},
 	}},
 	{"recovery with the old attempt number", []edit{
 		{"engine/plan/settle.go", `Attempt: ended.Attempt + 1,`, `Attempt: ended.Attempt + map[run.Cause]int{run.CauseRetry: 1}[cause],`},
