@@ -133,7 +133,8 @@ type Engine struct {
 	flush    flush
 	latency  time.Duration // what commits lately took
 	lastBeat time.Time
-	unsure   bool // a swap of a term failed, and may have claimed runs all the same
+	unsure   time.Time // until then a swap of a term that failed may claim runs all the same
+	looked   time.Time // when that was last looked for
 }
 
 // desired is the set of jobs that the definitions' source last published.

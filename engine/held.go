@@ -262,17 +262,21 @@ func (e *Engine) end(h *held, o run.Outcome) {
 	e.poke()
 }
 
-// nextReport is when a heartbeat is due, zero where none is.
+// nextReport is when a heartbeat is due, or a look for claims that may be stored late; zero: nothing is.
 func (e *Engine) nextReport() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.term != nil {
 		return time.Time{}
 	}
+	var next time.Time
+	if look := e.looked.Add(lookEvery); look.Before(e.unsure) {
+		next = e.wallAt(look)
+	}
 	for _, h := range e.held {
 		if h.stage == stageSent {
-			return e.wallAt(e.lastBeat.Add(e.o.NodeTimeout / 3))
+			return earliest(next, e.wallAt(e.lastBeat.Add(e.o.NodeTimeout/3)))
 		}
 	}
-	return time.Time{}
+	return next
 }

@@ -104,10 +104,16 @@ func (e *Engine) commitLess(ctx context.Context, t *term, attempts *attempts, ca
 // fewReports are written at a time where there is little room.
 const fewReports = 4
 
-// lookForClaims reads the ledger once after a term that ended while a swap had no answer: that may
-// have claimed runs for this node, which nobody else may send and this node surely has not.
+// A swap without an answer may be stored late. It is looked for that often and that long.
+const (
+	lookEvery = time.Second
+	lookFor   = 10 * time.Second
+)
+
+// lookForClaims reads the ledger after a term that ended while a swap had no answer: that may have
+// claimed runs for this node, or may yet, which nobody else may send and this node surely has not.
 func (e *Engine) lookForClaims(ctx context.Context) error {
-	if !e.unsure {
+	if now := time.Now(); now.After(e.unsure) || now.Sub(e.looked) < lookEvery {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
@@ -116,7 +122,7 @@ func (e *Engine) lookForClaims(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.unsure = false
+	e.looked = time.Now()
 	e.adopt(ledger)
 	return nil
 }
@@ -194,10 +200,14 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	took := time.Since(began)
 	e.emit(Committed{Took: took, Bytes: e.o.Ledger.Size(), Err: err})
 	if err != nil {
-		e.unsure = e.unsure || t != nil
+		if t != nil {
+			e.unsure, e.looked = time.Now().Add(lookFor), time.Time{}
+		}
 		return time.Time{}, err
 	}
-	e.unsure = false
+	if out.changed { // from a later version than the ones before, which can be stored no more
+		e.unsure = time.Time{}
+	}
 	e.latency = (3*e.latency + took) / 4
 	e.publish(func(v *view) {
 		v.ledger = ledger
