@@ -78,6 +78,10 @@ chaos: test-tools ## Break real sidecars for TIME (10m); SEED=n replays, SIDECAR
 sim: ## Simulate SEEDS (300) clusters full of faults, in simulated time
 	@go test ./test/sim -run 'TestSeeds$$' -v -count 1 -timeout 60m -sim.seeds $${SEEDS:-300}
 
+.PHONY: sim-planted
+sim-planted: ## Plant mistakes and check that the simulation finds each within SEEDS (5000)
+	@go run ./test/sim/plant -seeds $${SEEDS:-5000}
+
 .PHONY: fuzz
 fuzz: ## Fuzz each fuzz test for FUZZTIME (30s)
 	@scripts/fuzz.sh $${FUZZTIME:-30s}
