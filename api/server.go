@@ -160,7 +160,7 @@ func (e *endpoint) listening() string {
 	return e.bound
 }
 
-// Run answers requests until ctx ends, then lets those that have begun end (5 s at most) and
+// Run answers requests until ctx ends, then lets those that have begun end (1 s at most) and
 // returns nil. It returns an error only when an address stopped being served before that.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -71,6 +71,7 @@ type ask struct {
 	mu      sync.Mutex
 	answers []error // the last one stays; none: yes
 	asked   int
+	first   time.Time // when it was first asked
 	started []time.Time
 }
 
@@ -78,7 +79,9 @@ func (q *ask) on(a run.Attempt) run.Attempt {
 	a.MayStart = func() error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.asked++
+		if q.asked++; q.asked == 1 {
+			q.first = time.Now()
+		}
 		if len(q.answers) == 0 {
 			return nil
 		}
@@ -96,6 +99,13 @@ func (q *ask) counts() (asked, started int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.asked, len(q.started)
+}
+
+// firstAsked is when the first try asked whether it may start.
+func (q *ask) firstAsked() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first
 }
 
 // checkOutcome compares what the planner acts on; the message must contain a piece of text.
