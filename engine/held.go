@@ -107,7 +107,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
 			func(run.Run) config.Job { return r.job }, now, e.o.NewID))
 		out.gone = append(out.gone, r.id)
-	case r.beat:
+	case r.beat && current.State.Claimed(): // a verdict that came first stands
 		current.Beat++
 		current.Silent = 0
 		current.State = run.StateRunning

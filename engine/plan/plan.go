@@ -163,7 +163,8 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 		return time.Time{}, true
 	}
 	if waived := p.in.Definitions.waived(key); at.Before(waived) {
-		return p.skip(key, s, at, s.cut(waived), run.ReasonResumeSkip, remembered), false
+		// Not ahead of time: where the resume was asked, the clock may have been ahead of this one.
+		return p.skip(key, s, at, s.cut(earlier(waived, p.in.Now.Add(tick))), run.ReasonResumeSkip, remembered), false
 	}
 	// Everything due by now may be passed over or coalesced; what is only due by the horizon
 	// is decided instant by instant.

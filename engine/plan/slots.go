@@ -16,6 +16,10 @@ func (p *planner) assign() {
 	busy := make(map[string]int)
 	for i := range p.l.Runs {
 		r := &p.l.Runs[i]
+		if r.Cause == run.CauseManual && r.State == run.StateQueued && r.DueAt.After(p.in.Now) {
+			// It was asked for now, whatever the clock showed where it was asked.
+			r.DueAt, p.res.Changed = p.in.Now, true
+		}
 		switch {
 		case r.State.Claimed(), r.State == run.StateNeedsReview:
 			busy[r.Key.Job]++
