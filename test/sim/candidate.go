@@ -150,7 +150,7 @@ func (c *candidate) campaign(ctx context.Context, from time.Duration) (instant, 
 		}
 		at = max(at+between(n.world.dice.of("spread", n.life, int64(changed)), 0, 100*time.Millisecond), from)
 		switch left := at - n.mono(); {
-		case !known:
+		case !known || n.clockCheck() != nil:
 		case left <= 0:
 			if sent, err := c.hold(true, 0); err == nil && !n.now().reached(sent.add(c.deadline())) {
 				return sent, true
@@ -277,6 +277,10 @@ func (c *candidate) keep(ctx context.Context, l *lease, held instant) {
 	renewed := make(chan error, 1)
 	calling := false
 	for l.Check() == nil {
+		if err := n.clockCheck(); err != nil {
+			l.end(err)
+			return
+		}
 		timer := time.NewTimer(max(due-n.mono(), 0))
 		expired, asked := timer.C, l.renew
 		if calling {

@@ -228,7 +228,7 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 			c.failLocked("%s ends run %s of %s without the retry that is due", n.name, is.ID, is.Key)
 		}
 	case run.StateSucceeded:
-		if o, told := c.outcomes[is.ID]; !told || o.State != run.StateSucceeded {
+		if o, told := c.outcomes[is.ID]; was.State != run.StateNeedsReview && (!told || o.State != run.StateSucceeded) {
 			c.failLocked("%s says that run %s of %s succeeded, the app does not", n.name, is.ID, is.Key)
 		}
 	case run.StateCanceled, run.StateQueued, run.StatePending, run.StateRunning, run.StateNeedsReview:

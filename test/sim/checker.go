@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,4 +164,16 @@ func (c *checker) accepted(r run.Run) {
 	if _, ok := c.seen[r.ID]; !ok {
 		c.failLocked("manual run %s of %s was accepted and never stored", r.ID, r.Key)
 	}
+}
+
+// waiting lists what waits for a person: names of pauses, and runs that need review.
+func (c *checker) waiting() (paused, review []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.ledger.Runs {
+		if r := &c.ledger.Runs[i]; r.State == run.StateNeedsReview {
+			review = append(review, r.ID)
+		}
+	}
+	return slices.Sorted(maps.Keys(c.catalog.Pauses)), review
 }

@@ -62,7 +62,7 @@ func newNode(w *world, slot, life int, place string) *node {
 		Catalog: ledger.NewPort[state.Catalog](store, ledger.NameCatalog, ledger.WithJitter(jitter)),
 		History: ledger.NewPort[state.History](store, ledger.NameHistory, ledger.WithJitter(jitter)),
 		Invoker: &invoker{n}, Observer: observer{n}, Logger: slog.New(logs{n}),
-		Now: n.wall, NewID: n.newID, Jitter: jitter,
+		ClockCheck: n.clockCheck, Now: n.wall, NewID: n.newID, Jitter: jitter,
 	})
 	if err != nil {
 		panic(err)
@@ -190,6 +190,20 @@ func (n *node) wall() time.Time {
 	return time.Now().Round(0).Add(n.offset)
 }
 
+// maxSkew is how far a clock may be off for its node to decide.
+const maxSkew = time.Minute
+
+// clockCheck says whether the clock is off by too much, as the dates of the API server's answers
+// would tell.
+func (n *node) clockCheck() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.offset.Abs() > maxSkew {
+		return errClock
+	}
+	return nil
+}
+
 func (n *node) step(to time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -229,6 +243,9 @@ func (n *node) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.off)
+	if n.offset.Abs() > maxSkew {
+		n.offset = time.Duration(n.life) * time.Nanosecond
+	}
 }
 
 // define has the node read the document of definitions.

@@ -130,11 +130,21 @@ func (s *scenario) plan(r *rand.Rand) {
 	})
 	often(0.3, 4, func(slot int) (string, func(*world)) {
 		to := between(r, -25*time.Second, 25*time.Second)
+		if chance(r, 0.2) { // nobody with such a clock may decide
+			to = pick[time.Duration](r, -1, 1) * between(r, 2*maxSkew, time.Hour)
+		}
 		return "clock step", func(w *world) { w.step(slot, to) }
 	})
 	often(0.5, 5, func(int) (string, func(*world)) {
 		change := r.Uint64()
 		return "edit", func(w *world) { w.edit(change) }
+	})
+	often(0.3, 3, func(slot int) (string, func(*world)) {
+		o := order{slot: slot, job: r.IntN(100), number: r.IntN(1e6), lasts: between(r, 2*time.Second, 60*time.Second), skip: chance(r, 0.3)}
+		if chance(r, 0.2) {
+			o.job = everything
+		}
+		return "pause and resume", func(w *world) { w.hold(o) }
 	})
 	often(0.5, 8, func(slot int) (string, func(*world)) {
 		job, number := r.IntN(100), r.IntN(1e6)

@@ -144,4 +144,5 @@ var (
 	errRefused  = errors.New("connection refused")
 	errNoAnswer = errors.New("no answer")
 	errDead     = errors.New("the process is dead")
+	errClock    = errors.New("the clock is off by too much")
 )

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -119,6 +117,7 @@ func (w *world) calmDown() {
 	w.jobs.calm()
 	w.mu.Unlock()
 	w.publish()
+	w.tasks.Go(w.tidy)
 }
 
 // awaitLeader checks that somebody leads soon after the faults have ended.
@@ -295,27 +294,6 @@ func (w *world) definitions() []config.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.jobs.jobs
-}
-
-func (w *world) enqueue(slot, job, number int) {
-	n := w.at(slot)
-	if n == nil {
-		return
-	}
-	jobs := w.definitions()
-	name := jobs[job%len(jobs)].Name
-	w.tasks.Go(func() {
-		if n.gate("request "+strconv.Itoa(number)) != nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		r, err := n.engine.Enqueue(ctx, name, nil)
-		w.logf(n.name, "enqueued %s: %s %v", name, r.ID, err)
-		if err == nil && n.alive() {
-			w.check.accepted(r)
-		}
-	})
 }
 
 // later does something after a while, unless the cluster has ended.
