@@ -68,6 +68,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		return fmt.Errorf("read history: %w", err)
 	}
 	var before, cut time.Time
+	var number int64
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
 		if err := cmp.Or(t.lease.Check(), e.o.ClockCheck()); err != nil {
 			return err
@@ -75,7 +76,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		now := e.wall() // of this call: one of before a pause would cut what others decided meanwhile
 		before, cut = l.Watermark, time.Time{}
 		l.Term = max(l.Term, catalog.Term, t.lease.AnnotatedTerm(), e.o.TermFloor-1) + 1
-		l.Holder = e.o.Node
+		l.Holder, number = e.o.Node, l.Term
 		if limit := now.Add(e.o.MaxClockSkew); l.Watermark.IsZero() || l.Watermark.After(limit) {
 			if !l.Watermark.IsZero() {
 				cut = l.Watermark
@@ -87,13 +88,17 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("take over in the ledger: %w", err)
 	}
+	if ledger.Term != number || ledger.Holder != e.o.Node {
+		// The swap is stored, but its answer was lost, and another leader has taken over since.
+		return fmt.Errorf("take over in the ledger: %w", ErrTermOver)
+	}
 	if before.IsZero() && (catalog.Term > 0 || t.lease.AnnotatedTerm() > 0) {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
 	}
 	if !cut.IsZero() {
 		e.log.Error("the ledger's watermark lay in the future and was cut to now", slog.Time("watermark", cut))
 	}
-	t.number = ledger.Term
+	t.number = number
 	t.catalog = catalog
 	t.silence = newSilence()
 	t.lease.SetTerm(t.number)
