@@ -16,7 +16,7 @@ go_build := CGO_ENABLED=0 go build -trimpath -ldflags '$(ldflags)'
 
 # One control plane serves all packages; each would otherwise start its own.
 with_controlplane := bin/controlplane run --
-test := bin/testsummary go test -json
+test := bin/testsummary go test -json -p 4
 
 ##@ Use
 

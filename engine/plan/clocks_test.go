@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
@@ -15,7 +16,7 @@ func TestAManualRunIsDueAtOnceWhateverTheClockWhereItWasAsked(t *testing.T) {
 	later := noon.Add(30 * time.Minute)
 	w.ledger.Runs = append(w.ledger.Runs, run.Run{
 		ID: "asked", Key: run.Key{Job: "a"}, Version: 1, Cause: run.CauseManual, State: run.StateQueued,
-		ScheduledAt: later, DueAt: later, Attempt: 1,
+		ScheduledAt: later, DueAt: later, DecidedAt: later, Attempt: 1,
 	})
 	w.plan(noon)
 	if r := w.ledger.Runs[0]; r.State != run.StatePending || !r.DueAt.Equal(noon) {
@@ -32,4 +33,27 @@ func TestAResumePassesOverNothingThatIsNotDue(t *testing.T) {
 	if diff := cmp.Diff(want, story(nil, w.ledger.Skipped)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+func TestWhatEndedInTheFutureCountsFromNow(t *testing.T) {
+	// The run ended at a node whose clock is an hour ahead.
+	ahead := noon.Add(time.Hour)
+	t.Run("a retry", func(t *testing.T) {
+		j := job("a", "0 12 * * *", func(j *config.Job) { j.Retry = config.Retry{MaxRetries: 1, Delay: time.Minute} })
+		w := newWorld(t, noon, j)
+		w.plan(noon)
+		w.settle(w.ledger.Runs[0].ID, run.Outcome{State: run.StateFailed, Retryable: true, StartedAt: noon, EndedAt: ahead}, j)
+		w.plan(noon.Add(time.Second))
+		if r := w.ledger.Runs[0]; !r.DueAt.Equal(noon.Add(61 * time.Second)) {
+			t.Errorf("due %s, want a minute after it was seen", offset(r.DueAt))
+		}
+	})
+	t.Run("a fixed delay", func(t *testing.T) {
+		w := newWorld(t, noon, job("a", "every 10m start=2026-06-15T11:50:00Z"))
+		w.plan(noon)
+		w.finish(ahead)
+		if res := w.plan(noon.Add(time.Second)); !res.Next.Equal(noon.Add(10*time.Minute + time.Second)) {
+			t.Errorf("next look at %s, want an interval after the end was seen", offset(res.Next))
+		}
+	})
 }

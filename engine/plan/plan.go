@@ -116,6 +116,10 @@ func (p *planner) decide(key run.Key) {
 		// Its run is gone without a trace: no trigger may stand still for ever (R107).
 		remembered.AwaitsEnd, remembered.LastEnd = false, p.in.Now
 	}
+	remembered = possible(remembered, p.in.Now)
+	if remembered.LastEnd.After(p.in.Now) {
+		remembered.LastEnd = p.in.Now // by a clock that was ahead of this one
+	}
 	cursor := from(remembered, p.l.Watermark)
 	now := standing{key: key}
 	ok, blocked := false, false
@@ -150,6 +154,22 @@ func (p *planner) decide(key run.Key) {
 	}
 	now.remembered = remembered
 	p.looked = append(p.looked, now)
+}
+
+// mostAhead is how far ahead of the planner's clock a remembered time may lie: those of sidecars
+// whose clocks may be trusted do not differ by more.
+const mostAhead = time.Minute
+
+// possible cuts what is remembered to what is possible: a time in the far future, written by a
+// sidecar whose clock was off, must not make a trigger stand still until then.
+func possible(t state.Trigger, now time.Time) state.Trigger {
+	if t.LastEnd.After(now.Add(mostAhead)) {
+		t.LastEnd = now
+	}
+	if t.NextCatchUp.After(now.Add(mostAhead)) {
+		t.NextCatchUp = time.Time{}
+	}
+	return t
 }
 
 // step decides the first undecided instant of a segment, alone or with those behind it, and

@@ -16,9 +16,11 @@ func (p *planner) assign() {
 	busy := make(map[string]int)
 	for i := range p.l.Runs {
 		r := &p.l.Runs[i]
-		if r.Cause == run.CauseManual && r.State == run.StateQueued && r.DueAt.After(p.in.Now) {
-			// It was asked for now, whatever the clock showed where it was asked.
-			r.DueAt, p.res.Changed = p.in.Now, true
+		if ahead := r.DecidedAt.Sub(p.in.Now); ahead > 0 && r.Cause != run.CauseSchedule && r.State == run.StateQueued {
+			// A one-shot counts from when it was asked for, or when the attempt before it ended. The clock
+			// that says when was ahead of this one, by which it counts from now.
+			r.DecidedAt, r.DueAt = p.in.Now, r.DueAt.Add(-ahead)
+			p.res.Changed = true
 		}
 		switch {
 		case r.State.Claimed(), r.State == run.StateNeedsReview:
