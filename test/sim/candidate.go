@@ -172,12 +172,14 @@ func (c *candidate) campaign(ctx context.Context, from time.Duration) (instant, 
 }
 
 func (c *candidate) read() error {
-	return c.node.call(context.Background(), groupLease, "read lease", c.timeout(), func() error {
+	o, err := call(context.Background(), c.node, groupLease, "read lease", c.timeout(), func() (object, error) {
 		data, v := c.node.world.server.load(objectLease)
-		// The answer is on its way: nothing is gained by having it wait for the caller.
-		c.see(data, v)
-		return nil
+		return object{data: data, version: v}, nil
 	})
+	if err == nil {
+		c.see(o.data, o.version)
+	}
+	return err
 }
 
 // hold writes this process into the record and returns when the write was sent.
@@ -213,13 +215,13 @@ func (c *candidate) put(next leaseRecord, from ledger.Version) error {
 	if err != nil {
 		return err
 	}
-	return c.node.call(context.Background(), groupLease, "write lease", c.timeout(), func() error {
-		v, err := c.node.world.server.replace(c.node, objectLease, from, data)
-		if err == nil {
-			c.see(data, v)
-		}
-		return err
+	v, err := call(context.Background(), c.node, groupLease, "write lease", c.timeout(), func() (ledger.Version, error) {
+		return c.node.world.server.replace(c.node, objectLease, from, data)
 	})
+	if err == nil {
+		c.see(data, v)
+	}
+	return err
 }
 
 // release writes that nobody holds the Lease, if this process does.

@@ -20,16 +20,16 @@ func (d dice) of(purpose string, occasion ...any) *rand.Rand {
 	for _, o := range occasion {
 		switch o := o.(type) {
 		case int:
-			h = mix(h ^ uint64(o)) //nolint:gosec // a hash
+			h = mix(h ^ uint64(o))
 		case int64:
-			h = mix(h ^ uint64(o)) //nolint:gosec // a hash
+			h = mix(h ^ uint64(o))
 		case string:
 			h = mixString(h, o)
 		default:
 			panic("sim: dice take int, int64 and string")
 		}
 	}
-	return rand.New(rand.NewPCG(h, mix(h))) //nolint:gosec // has to be repeatable
+	return rand.New(rand.NewPCG(h, mix(h)))
 }
 
 func mixString(h uint64, s string) uint64 {

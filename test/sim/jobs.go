@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -131,9 +132,10 @@ func (s *jobSet) calm() {
 
 // describe is a job in one line.
 func describe(j config.Job) string {
-	text := fmt.Sprintf("%s: overlap %s %d, recovery %s, timeout %s, retries %d after %s, deadline %s", j.Name, j.Overlap, j.MaxParallel, j.Recovery, j.Timeout, j.Retry.MaxRetries, j.Retry.Delay, j.Deadline)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: overlap %s %d, recovery %s, timeout %s, retries %d after %s, deadline %s", j.Name, j.Overlap, j.MaxParallel, j.Recovery, j.Timeout, j.Retry.MaxRetries, j.Retry.Delay, j.Deadline)
 	for _, t := range j.Triggers {
-		text += fmt.Sprintf("; %s %q misfire %s grace %s window %s limit %d", t.Name, t.Schedule, t.Misfire.Policy, t.Misfire.Grace, t.Misfire.Window, t.Misfire.Limit)
+		fmt.Fprintf(&text, "; %s %q misfire %s grace %s window %s limit %d", t.Name, t.Schedule, t.Misfire.Policy, t.Misfire.Grace, t.Misfire.Window, t.Misfire.Limit)
 	}
-	return text
+	return text.String()
 }

@@ -262,8 +262,8 @@ func (n *node) newID() string {
 	k := n.ids
 	n.mu.Unlock()
 	var id [16]byte
-	binary.BigEndian.PutUint64(id[:8], uint64(time.Now().UnixMilli())<<16|0x7000) //nolint:gosec // after 1970
-	r := n.world.dice.of("id", n.life, int64(k))                                  //nolint:gosec // a few
+	binary.BigEndian.PutUint64(id[:8], uint64(time.Now().UnixMilli())<<16|0x7000)
+	r := n.world.dice.of("id", n.life, int64(k))
 	binary.BigEndian.PutUint64(id[8:], r.Uint64()>>2|1<<63)
 	return hex.EncodeToString(id[:])
 }

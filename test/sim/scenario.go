@@ -131,7 +131,10 @@ func (s *scenario) plan(r *rand.Rand) {
 	often(0.3, 4, func(slot int) (string, func(*world)) {
 		to := between(r, -25*time.Second, 25*time.Second)
 		if chance(r, 0.2) { // nobody with such a clock may decide
-			to = pick[time.Duration](r, -1, 1) * between(r, 2*maxSkew, time.Hour)
+			to = between(r, 2*maxSkew, time.Hour)
+			if chance(r, 0.5) {
+				to = -to
+			}
 		}
 		return "clock step", func(w *world) { w.step(slot, to) }
 	})

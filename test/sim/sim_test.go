@@ -24,7 +24,7 @@ import (
 var (
 	one     = flag.Uint64("sim.seed", 0, "play this seed alone and print its event log")
 	first   = flag.Uint64("sim.first", 1, "the first seed to play")
-	seeds   = flag.Uint64("sim.seeds", 300, "how many seeds to play")
+	seeds   = flag.Uint64("sim.seeds", 250, "how many seeds to play")
 	same    = flag.Uint64("sim.same", 3, "how many seeds to play twice")
 	failing = flag.Int("sim.failures", 5, "stop after that many failing seeds")
 	workers = flag.Int("sim.workers", runtime.NumCPU(), "in how many processes to play")
@@ -80,7 +80,7 @@ func TestSeeds(t *testing.T) {
 		t.Fatal("no seed was played")
 	}
 	t.Logf("%d seeds, %.1f a second, %s of simulated time each", total.Played, float64(total.Played)/took.Seconds(),
-		(total.Simulated / time.Duration(total.Played)).Round(time.Second)) //nolint:gosec // not that many
+		(total.Simulated / time.Duration(total.Played)).Round(time.Second))
 	for _, what := range slices.Sorted(maps.Keys(total.Count)) {
 		t.Logf("%10d %s", total.Count[what], what)
 	}
@@ -98,6 +98,7 @@ type outcome struct {
 
 // gather has the workers play and adds up what they tell.
 func gather(t *testing.T) (total outcome) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	total.Count = make(map[string]int)
@@ -143,7 +144,7 @@ func spawn(ctx context.Context, number int, told func(outcome)) error {
 	}
 	cmd := exec.CommandContext(ctx, self, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.worker",
 		"-sim.first="+strconv.FormatUint(*first+uint64(number), 10), "-sim.end="+strconv.FormatUint(*first+*seeds, 10),
-		"-sim.workers="+strconv.Itoa(*workers)) //nolint:gosec // this very program
+		"-sim.workers="+strconv.Itoa(*workers))
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
@@ -173,6 +174,7 @@ func spawn(ctx context.Context, number int, told func(outcome)) error {
 
 // work plays this worker's share of the seeds.
 func work(t *testing.T) {
+	t.Helper()
 	tell := func(o outcome) {
 		text, err := json.Marshal(o)
 		if err != nil {
@@ -180,7 +182,7 @@ func work(t *testing.T) {
 		}
 		fmt.Println("outcome " + string(text))
 	}
-	for seed := *first; seed < *last; seed += uint64(*workers) { //nolint:gosec // a few
+	for seed := *first; seed < *last; seed += uint64(*workers) {
 		tell(outcome{Begun: seed})
 		r := play(t, seed)
 		tell(outcome{Begun: seed, Played: 1, Seed: seed, Simulated: r.Simulated, Violations: r.Violations, Count: r.Count})

@@ -19,26 +19,25 @@ type store struct{ node *node }
 var _ ledger.Store = (*store)(nil)
 
 // Load implements [ledger.Store].
-func (s *store) Load(ctx context.Context, name ledger.Name) (data []byte, v ledger.Version, err error) {
-	err = s.node.call(ctx, groupDocs, "load "+string(name), callTimeout, func() error {
-		data, v = s.node.world.server.load(name)
-		return nil
+func (s *store) Load(ctx context.Context, name ledger.Name) ([]byte, ledger.Version, error) {
+	o, err := call(ctx, s.node, groupDocs, "load "+string(name), callTimeout, func() (object, error) {
+		data, v := s.node.world.server.load(name)
+		return object{data: data, version: v}, nil
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("load %s: %w", name, err)
 	}
-	return data, v, nil
+	return o.data, o.version, nil
 }
 
 // Replace implements [ledger.Store].
-func (s *store) Replace(ctx context.Context, name ledger.Name, from ledger.Version, data []byte) (v ledger.Version, err error) {
+func (s *store) Replace(ctx context.Context, name ledger.Name, from ledger.Version, data []byte) (ledger.Version, error) {
 	if len(data) > name.MaxBytes() {
 		return "", ledger.ErrTooLarge
 	}
 	data = slices.Clone(data)
-	err = s.node.call(ctx, groupDocs, "write "+string(name), callTimeout, func() (err error) {
-		v, err = s.node.world.server.replace(s.node, name, from, data)
-		return err
+	v, err := call(ctx, s.node, groupDocs, "write "+string(name), callTimeout, func() (ledger.Version, error) {
+		return s.node.world.server.replace(s.node, name, from, data)
 	})
 	switch {
 	case err == nil:
@@ -63,12 +62,13 @@ func (s *store) Close() error { return nil }
 // call carries a request to the API server and its answer back: apply runs there, if it arrives.
 // An error that is errRefused says that it surely never will; errNoAnswer, that it may have, or
 // may yet.
-func (n *node) call(ctx context.Context, group, what string, timeout time.Duration, apply func() error) error {
+func call[T any](ctx context.Context, n *node, group, what string, timeout time.Duration, apply func() (T, error)) (T, error) {
+	var nothing T
 	if err := n.gate(what); err != nil {
-		return err
+		return nothing, err
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nothing, context.Cause(ctx)
 	}
 	w := n.world
 	r := w.dice.roll(what, n.life)
@@ -114,17 +114,21 @@ func (n *node) call(ctx context.Context, group, what string, timeout time.Durati
 		w.tally("call: unreachable")
 	}
 
-	answer := make(chan error, 1)
+	type result struct {
+		value T
+		err   error
+	}
+	answer := make(chan result, 1)
 	if arrives {
 		time.AfterFunc(there, func() {
 			if fault != callLate && !w.server.reachable(group) {
 				return
 			}
-			err := apply()
+			value, err := apply()
 			if answered {
 				time.AfterFunc(back, func() {
 					if !n.cutOff(group) && w.server.reachable(group) {
-						answer <- err
+						answer <- result{value, err}
 					}
 				})
 			}
@@ -141,23 +145,24 @@ func (n *node) call(ctx context.Context, group, what string, timeout time.Durati
 		timer.Reset(timeout)
 	}
 	defer timer.Stop()
-	var err error
+	var got result
 	select {
-	case err = <-answer:
+	case got = <-answer:
 	case <-timer.C:
-		err = failure
+		got.err = failure
 	case <-ctx.Done():
-		err = fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
+		got.err = fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
 	if dead := n.gate("answer to " + what); dead != nil {
-		return fmt.Errorf("%w: %w", errNoAnswer, dead)
+		return nothing, fmt.Errorf("%w: %w", errNoAnswer, dead)
 	}
-	return err
+	return got.value, got.err
 }
 
 // watch tells of the changes of an object, late, and with breaks.
 func (n *node) watch(ctx context.Context, group string, name ledger.Name, changed func(ledger.Version)) error {
-	if err := n.call(ctx, group, "watch "+string(name), callTimeout, func() error { return nil }); err != nil {
+	open := func() (struct{}, error) { return struct{}{}, nil }
+	if _, err := call(ctx, n, group, "watch "+string(name), callTimeout, open); err != nil {
 		return err
 	}
 	w := n.world

@@ -276,7 +276,7 @@ func (w *world) step(slot int, to time.Duration) {
 
 func (w *world) edit(change uint64) {
 	w.mu.Lock()
-	what := w.jobs.edit(w.dice.of("edit", int64(change))) //nolint:gosec // any number will do
+	what := w.jobs.edit(w.dice.of("edit", int64(change)))
 	w.mu.Unlock()
 	w.logf("", "EDIT %s", what)
 	w.publish()

@@ -56,7 +56,7 @@ func run(seeds, first int, only string) error {
 }
 
 func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // ends by itself
+	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", err
 	}
@@ -71,18 +71,18 @@ func (b bug) find(root string, seeds, first int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // temporary
+	defer os.RemoveAll(dir)
 	overlay, err := b.overlay(root, dir)
 	if err != nil {
 		return "", err
 	}
 	program := filepath.Join(dir, "sim.test")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./test/sim") //nolint:noctx,gosec // ends by itself
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./test/sim")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile any more: %w\n%s", err, out)
 	}
-	play := exec.Command(program, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.failures=1", //nolint:noctx,gosec // ends by itself
+	play := exec.Command(program, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.failures=1",
 		"-sim.first="+strconv.Itoa(first), "-sim.seeds="+strconv.Itoa(seeds))
 	play.Dir = dir
 	out, err := play.CombinedOutput()
@@ -104,7 +104,7 @@ func (b bug) overlay(root, dir string) (string, error) {
 	for i, e := range b.edits {
 		original := filepath.Join(root, filepath.FromSlash(e.file))
 		source := cmp.Or(replace[original], original)
-		text, err := os.ReadFile(source) //nolint:gosec // named in this program
+		text, err := os.ReadFile(source)
 		if err != nil {
 			return "", err
 		}
