@@ -75,8 +75,8 @@ chaos: test-tools ## Break real sidecars for TIME (10m); SEED=n replays, SIDECAR
 		-chaos.time $${TIME:-10m} -chaos.seed $${SEED:-0} -chaos.sidecars $${SIDECARS:-3}
 
 .PHONY: sim
-sim: ## Simulate SEEDS (300) clusters full of faults, in simulated time
-	@go test ./test/sim -run 'TestSeeds$$' -v -count 1 -timeout 60m -sim.seeds $${SEEDS:-300}
+sim: ## Simulate SEEDS (250) clusters full of faults, in simulated time
+	@go test ./test/sim -run 'TestSeeds$$' -v -count 1 -timeout 60m -sim.seeds $${SEEDS:-250}
 
 .PHONY: sim-planted
 sim-planted: ## Plant mistakes and check that the simulation finds each within SEEDS (5000)

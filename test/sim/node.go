@@ -223,11 +223,13 @@ func (n *node) cut(group string, d time.Duration) {
 func (n *node) cutOff(group string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if time.Now().Before(n.off[group]) {
-		n.disturbed = time.Now()
-		return true
+	if !time.Now().Before(n.off[group]) {
+		return false
 	}
-	return false
+	if group == groupDocs {
+		n.disturbed = time.Now()
+	}
+	return true
 }
 
 // disturb notes that something kept this node in particular from its documents.
