@@ -36,7 +36,7 @@ func newJobSet(r *rand.Rand) *jobSet {
 func newJob(r *rand.Rand, name string) config.Job {
 	j := config.Job{
 		Name: name, Target: "http://127.0.0.1:8080", Path: "/" + name, Method: "POST",
-		Timeout:  pick(r, time.Second, 3*time.Second, 10*time.Second, 40*time.Second),
+		Timeout:  pick(r, time.Second, 3*time.Second, 10*time.Second, 40*time.Second, 40*time.Second),
 		Overlap:  pick(r, config.OverlapSerial, config.OverlapSerial, config.OverlapSkip, config.OverlapParallel, config.OverlapReplace),
 		Recovery: pick(r, config.RecoveryNone, config.RecoveryRerun, config.RecoveryRerun, config.RecoveryReview),
 		Scope:    config.ScopeCluster, HistoryLimit: 1000,

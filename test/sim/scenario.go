@@ -67,7 +67,7 @@ func newScenario(seed uint64) *scenario {
 		slow:        pick(r, 5*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 300*time.Millisecond, 1500*time.Millisecond),
 		lag:         pick(r, 10*time.Millisecond, 10*time.Millisecond, time.Second),
 		flaky:       pick(r, 0, 0.1, 0.4),
-		work:        pick(r, 100*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second),
+		work:        pick(r, 100*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second, 40*time.Second),
 	}
 	if chance(r, 0.6) {
 		s.faulty = pick(r, 0.02, 0.1, 0.3)
@@ -79,6 +79,9 @@ func newScenario(seed uint64) *scenario {
 	}
 	if chance(r, 0.5) {
 		s.skew = pick(r, 100*time.Millisecond, 2*time.Second, 20*time.Second)
+	}
+	if s.lease == 15*time.Second && chance(r, 0.5) {
+		s.nodeTimeout = 6 * time.Second // an outage that a term outlives can be longer than that
 	}
 	s.jobs = newJobSet(r)
 	s.plan(r)
@@ -120,7 +123,7 @@ func (s *scenario) plan(r *rand.Rand) {
 	often(0.35, 4, func(int) (string, func(*world)) {
 		// Whoever leads cannot renew, and goes on with its runs under another leader; often the
 		// documents cannot be reached soon after that.
-		outage := pick(r, 0, between(r, s.nodeTimeout/2, s.nodeTimeout), between(r, s.nodeTimeout, s.nodeTimeout+8*time.Second))
+		outage := pick(r, 0, between(r, s.nodeTimeout/2, s.nodeTimeout), between(r, s.nodeTimeout, s.nodeTimeout+6*time.Second))
 		after := s.lease + between(r, 0, 4*time.Second)
 		return "deposed", func(w *world) { w.depose(after, outage) }
 	})
