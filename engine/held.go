@@ -270,8 +270,8 @@ func (e *Engine) nextReport() time.Time {
 		return time.Time{}
 	}
 	var next time.Time
-	if look := e.looked.Add(lookEvery); look.Before(e.unsure) {
-		next = e.wallAt(look)
+	if !e.unsure.IsZero() {
+		next = e.wallAt(e.looked.Add(lookEvery))
 	}
 	for _, h := range e.held {
 		if h.stage == stageSent {

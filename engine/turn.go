@@ -113,7 +113,7 @@ const (
 // lookForClaims reads the ledger after a term that ended while a swap had no answer: that may have
 // claimed runs for this node, or may yet, which nobody else may send and this node surely has not.
 func (e *Engine) lookForClaims(ctx context.Context) error {
-	if now := time.Now(); now.After(e.unsure) || now.Sub(e.looked) < lookEvery {
+	if e.unsure.IsZero() || time.Since(e.looked) < lookEvery {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
@@ -122,7 +122,9 @@ func (e *Engine) lookForClaims(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.looked = time.Now()
+	if e.looked = time.Now(); e.looked.After(e.unsure) {
+		e.unsure = time.Time{} // it only ends with a look: until one succeeds nothing is known
+	}
 	e.adopt(ledger)
 	return nil
 }
