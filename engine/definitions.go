@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		if c.Term > t.number {
 			return ErrTermOver
 		}
-		if err := t.lease.Check(); err != nil {
+		if err := cmp.Or(t.lease.Check(), e.o.ClockCheck()); err != nil {
 			return err
 		}
 		now := e.wall()
