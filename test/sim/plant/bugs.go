@@ -134,7 +134,4 @@ var bugs = []bug{
 	{"a run that was reported as running is not handed back", []edit{
 		{"engine/plan/settle.go", `r.Node != node || !r.State.Claimed() {`, `r.Node != node || r.State != run.StatePending {`},
 	}},
-	{"a claim that comes to light after the term is held for ever", []edit{
-		{"engine/held.go", `t != nil && t.ctx.Err() == nil && `, `t != nil && `},
-	}},
 }
