@@ -55,7 +55,7 @@ cat <<END
 
   leasecron runs examples/jobs.yaml and calls the example app on 127.0.0.1:$app_port.
 
-    status page   http://$api/
+    API           http://$api/v1/jobs
     leader        http://${listen/#:/127.0.0.1:}/leader
     metrics       http://${listen/#:/127.0.0.1:}/metrics
     readiness     http://${listen/#:/127.0.0.1:}/readyz?verbose
