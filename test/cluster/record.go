@@ -48,24 +48,34 @@ type Record struct {
 	Skips []run.Skip
 }
 
-// Recorded reads ledger and history.
+// Recorded reads ledger and history. What ended is first added to the history and then removed
+// from the ledger, so a record that is in both counts once.
 func (c *Cluster) Recorded(t testing.TB) map[run.Key]Record {
 	t.Helper()
 	d, err := c.Documents(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d.recorded()
+}
+
+func (d Documents) recorded() map[run.Key]Record {
 	out := make(map[run.Key]Record)
+	seen := make(map[string]bool)
 	add := func(runs []run.Run, skips []run.Skip) {
 		for _, r := range runs {
-			rec := out[r.Key]
-			rec.Runs = append(rec.Runs, r)
-			out[r.Key] = rec
+			if rec := out[r.Key]; !seen[r.ID] {
+				seen[r.ID] = true
+				rec.Runs = append(rec.Runs, r)
+				out[r.Key] = rec
+			}
 		}
 		for _, s := range skips {
-			rec := out[s.Key]
-			rec.Skips = append(rec.Skips, s)
-			out[s.Key] = rec
+			if rec, id := out[s.Key], s.Occurrence+"/"+string(s.Reason); !seen[id] {
+				seen[id] = true
+				rec.Skips = append(rec.Skips, s)
+				out[s.Key] = rec
+			}
 		}
 	}
 	add(d.Ledger.Runs, nil)
