@@ -49,7 +49,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		raised := raiseUnnamed(c, named, watermark)
 		if want.sequence > 0 {
 			var err error
-			if changed, err = merge(c, want.jobs, effective, e.o.Instance); err != nil {
+			if changed, err = merge(c, want.jobs, effective, now.Add(e.o.MaxClockSkew), e.o.Instance); err != nil {
 				return err
 			}
 		}
@@ -122,9 +122,16 @@ func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {
 }
 
 // merge makes new versions of the jobs that differ from their newest one and marks those that
-// left. It returns the names of the jobs that changed.
-func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bool) ([]string, error) {
+// left. It returns the names of the jobs that changed. A version never takes effect before its
+// predecessor, whose clock may have been ahead, unless that lies beyond possible.
+func merge(c *state.Catalog, jobs []config.Job, earliest, possible time.Time, instance bool) ([]string, error) {
 	var changed []string
+	effectiveAfter := func(newest state.Version) time.Time {
+		if newest.EffectiveAt.After(earliest) && !newest.EffectiveAt.After(possible) {
+			return newest.EffectiveAt
+		}
+		return earliest
+	}
 	wanted := make(map[string]bool, len(jobs))
 	if c.Jobs == nil {
 		c.Jobs = make(map[string]*state.Job)
@@ -134,7 +141,7 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bo
 		fingerprint := job.Fingerprint()
 		record := c.Jobs[job.Name]
 		if record == nil {
-			record = &state.Job{FirstSeen: effective}
+			record = &state.Job{FirstSeen: earliest}
 			c.Jobs[job.Name] = record
 		}
 		newest := record.Newest()
@@ -145,6 +152,7 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bo
 		if err != nil {
 			return nil, fmt.Errorf("job %s: %w", job.Name, err)
 		}
+		effective := effectiveAfter(newest)
 		record.Add(state.Version{
 			Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective,
 			Source: state.SourceConfig, Fingerprint: fingerprint, Definition: definition,
@@ -158,11 +166,11 @@ func merge(c *state.Catalog, jobs []config.Job, effective time.Time, instance bo
 		}
 		newest := record.Newest()
 		switch {
-		case newest.Removed() && effective.Sub(newest.EffectiveAt) > state.KeepRemoved:
+		case newest.Removed() && earliest.Sub(newest.EffectiveAt) > state.KeepRemoved:
 			forget(c, name)
 		case !newest.Removed():
 			record.Add(state.Version{
-				Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective, Source: state.SourceConfig,
+				Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effectiveAfter(newest), Source: state.SourceConfig,
 			})
 			changed = append(changed, name)
 		}

@@ -57,3 +57,24 @@ func TestWhatEndedInTheFutureCountsFromNow(t *testing.T) {
 		}
 	})
 }
+
+func TestVersionsThatTakeEffectOutOfTheirOrder(t *testing.T) {
+	// The second version was made by a leader whose clock was ahead, the third by its successor.
+	w := newWorld(t, noon.Add(-90*time.Second), job("a", "* * * * *"))
+	w.define(job("a", "*/2 * * * *"), noon.Add(3*time.Minute))
+	w.define(job("a", "30 * * * * *"), noon)
+	var decided []string
+	for now := noon; now.Before(noon.Add(5 * time.Minute)); now = now.Add(10 * time.Second) {
+		before := len(w.ledger.Runs)
+		w.plan(now)
+		decided = append(decided, story(w.ledger.Runs[before:], nil)...)
+		w.finish(now)
+	}
+	want := []string{
+		"Pending -1m0s until 0s",
+		"Pending 30s until 1m30s", "Pending 1m30s until 2m30s", "Pending 2m30s until 3m30s", "Pending 3m30s until 4m30s", "Pending 4m30s until 5m30s",
+	}
+	if diff := cmp.Diff(want, decided); diff != "" {
+		t.Errorf("up to noon by the first version, from then on by the newest (-want +got):\n%s", diff)
+	}
+}

@@ -112,17 +112,27 @@ func Compile(c *state.Catalog) *Definitions {
 		}
 		j := &Job{Name: name, FirstSeen: record.FirstSeen}
 		d.Jobs[name] = j
+		ends := endsOf(record.Versions)
 		for i, v := range record.Versions {
-			var until time.Time
-			if i+1 < len(record.Versions) {
-				until = record.Versions[i+1].EffectiveAt
-			}
-			if err := d.add(j, v, until); err != nil && i == len(record.Versions)-1 {
+			if err := d.add(j, v, ends[i]); err != nil && i == len(record.Versions)-1 {
 				j.Err = fmt.Errorf("version %d: %w", v.Number, err)
 			}
 		}
 	}
 	return d
+}
+
+// endsOf says up to when each version decides, zero for the newest: until the first of those that
+// follow takes effect. They need not do so in their order, since clocks are set back.
+func endsOf(versions []state.Version) []time.Time {
+	ends := make([]time.Time, len(versions))
+	for i := len(versions) - 2; i >= 0; i-- {
+		ends[i] = versions[i+1].EffectiveAt
+		if later := ends[i+1]; !later.IsZero() && later.Before(ends[i]) {
+			ends[i] = later
+		}
+	}
+	return ends
 }
 
 // add compiles one version of a job into segments of its tracks.
