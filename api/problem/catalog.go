@@ -28,6 +28,8 @@ var english = map[run.Code]entry{
 	run.CodeCanceled:             {http.StatusConflict, "The run was canceled"},
 	run.CodeStaleRevision:        {http.StatusConflict, "The revision is not the newest"},
 	run.CodeIdempotencyKeyReused: {http.StatusConflict, "The idempotency key was used with other content"},
+	run.CodeRunOver:              {http.StatusConflict, "The run is over"},
+	run.CodeRunNotAwaited:        {http.StatusConflict, "The run does not wait for the app's word"},
 
 	run.CodeNoScheduler:     {http.StatusServiceUnavailable, "No scheduler is running"},
 	run.CodeElectionUnknown: {http.StatusServiceUnavailable, "The store of the election cannot be reached"},

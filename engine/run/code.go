@@ -19,6 +19,8 @@ const (
 	CodeCanceled             Code = "SCHEDULING_CONFLICT_003"
 	CodeStaleRevision        Code = "SCHEDULING_CONFLICT_004"
 	CodeIdempotencyKeyReused Code = "SCHEDULING_CONFLICT_005"
+	CodeRunOver              Code = "SCHEDULING_CONFLICT_006"
+	CodeRunNotAwaited        Code = "SCHEDULING_CONFLICT_007"
 
 	CodeNoScheduler     Code = "SCHEDULING_UNAVAILABLE_001"
 	CodeElectionUnknown Code = "SCHEDULING_UNAVAILABLE_002"
