@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,11 +21,20 @@ var strictJSON = huma.Format{
 			return errors.New("not UTF-8")
 		}
 		// First, because it bounds the depth.
-		if err := json.Unmarshal(data, v); err != nil {
+		if err := json.Unmarshal(data, v); err != nil && !beyondFloats(v, err) {
 			return err
 		}
 		return checkUniqueKeys(data)
 	},
+}
+
+// beyondFloats reports whether decoding into an any, which is what huma validates, failed for a
+// number that no float64 holds. Where numbers stay as written that is none of its business, and
+// elsewhere the decoding into the request's type fails again.
+func beyondFloats(v any, err error) bool {
+	var mismatch *json.UnmarshalTypeError
+	_, untyped := v.(*any)
+	return untyped && errors.As(err, &mismatch) && mismatch.Type.Kind() == reflect.Float64
 }
 
 // checkUniqueKeys returns an error when an object in valid JSON has a key twice.

@@ -84,6 +84,7 @@ func TestEnqueueHandsTheDataOnAsItCame(t *testing.T) {
 		"an empty object":                {`{"data":{}}`, `{}`},
 		"large numbers":                  {`{"data":{"id":9007199254740993}}`, `{"id":9007199254740993}`},
 		"many decimals":                  {`{"data":{"r":0.1000000000000000055}}`, `{"r":0.1000000000000000055}`},
+		"numbers beyond every float":     {`{"data":{"a":1e400,"b":[{"c":-1e999}]}}`, `{"a":1e400,"b":[{"c":-1e999}]}`},
 		"keys may come again further in": {`{"data":{"a":{"a":[{"a":1},{"a":2}]}}}`, `{"a":{"a":[{"a":1},{"a":2}]}}`},
 		"text in any script":             {`{"data":{"名":"夜间"}}`, `{"名":"夜间"}`},
 	}
