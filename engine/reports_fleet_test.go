@@ -146,17 +146,12 @@ func TestR030TwoWeeksOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := ledger.NewSharedMemory()
 				jobs := []config.Job{job("tick", text)}
-				first := start(t, store, "a", &app{})
-				first.engine.Define(jobs)
-				_, leave := first.lead()
-				time.Sleep(time.Minute + 2*time.Second) // nothing is committed ahead
-				leave()
-				first.close()
+				leadFor(t, store, &app{}, jobs, time.Minute+2*time.Second) // nothing is committed ahead
 				time.Sleep(14 * 24 * time.Hour)
 				second := start(t, store, "b", &app{})
 				second.engine.Define(jobs)
 				began := time.Now()
-				_, leave = second.lead()
+				_, leave := second.lead()
 				time.Sleep(4 * time.Second)
 				synctest.Wait()
 				late := 0
@@ -272,16 +267,11 @@ func TestR028AFailureIsABaseToo(t *testing.T) {
 			return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 500}
 		}}
 		jobs := []config.Job{job("hourly", "rate 1h")}
-		first := start(t, store, "a", fails)
-		first.engine.Define(jobs)
-		_, leave := first.lead()
-		time.Sleep(time.Hour + time.Minute)
-		leave()
-		first.close()
+		leadFor(t, store, fails, jobs, time.Hour+time.Minute)
 		time.Sleep(time.Hour + 10*time.Minute)
 		second := start(t, store, "b", &app{})
 		second.engine.Define(jobs)
-		_, leave = second.lead()
+		_, leave := second.lead()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := len(second.app.Calls()); got != 1 {
@@ -290,4 +280,15 @@ func TestR028AFailureIsABaseToo(t *testing.T) {
 		leave()
 		second.close()
 	})
+}
+
+// leadFor has a node lead for a while, that is then gone.
+func leadFor(t *testing.T, store ledger.Store, a *app, jobs []config.Job, d time.Duration) {
+	t.Helper()
+	n := start(t, store, "before", a)
+	n.engine.Define(jobs)
+	_, leave := n.lead()
+	time.Sleep(d)
+	leave()
+	n.close()
 }

@@ -26,16 +26,11 @@ func TestR003CatchUpDropsNothing(t *testing.T) {
 			j.Overlap = config.OverlapParallel
 			j.Triggers[0].Misfire = config.Misfire{Policy: config.MisfireCatchUp, Grace: time.Minute, Limit: 100, Window: 24 * time.Hour}
 		})}
-		first := start(t, store, "a", &app{})
-		first.engine.Define(jobs)
-		_, leave := first.lead()
-		time.Sleep(30 * time.Second)
-		leave()
-		first.close()
+		leadFor(t, store, &app{}, jobs, 30*time.Second)
 		time.Sleep(300 * time.Minute)
 		second := start(t, store, "b", &app{})
 		second.engine.Define(jobs)
-		_, leave = second.lead()
+		_, leave := second.lead()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if got := len(occurrences(t, second.app)); got != 300 {
@@ -52,17 +47,12 @@ func TestR014OneRunForAMissedNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := ledger.NewSharedMemory()
 		jobs := []config.Job{job("hourly", "rate 1h")}
-		first := start(t, store, "a", &app{})
-		first.engine.Define(jobs)
-		_, leave := first.lead()
-		time.Sleep(time.Minute)
-		leave()
-		first.close()
+		leadFor(t, store, &app{}, jobs, time.Minute)
 		began := time.Now()
 		time.Sleep(8*time.Hour + 30*time.Minute)
 		second := start(t, store, "b", &app{})
 		second.engine.Define(jobs)
-		_, leave = second.lead()
+		_, leave := second.lead()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		calls := second.app.Calls()
@@ -82,16 +72,11 @@ func TestR017AMissIsLoud(t *testing.T) {
 		store := ledger.NewSharedMemory()
 		var seen events
 		jobs := []config.Job{job("hourly", "rate 1h", func(j *config.Job) { j.Triggers[0].Misfire.Policy = config.MisfireSkip })}
-		first := start(t, store, "a", &app{})
-		first.engine.Define(jobs)
-		_, leave := first.lead()
-		time.Sleep(time.Minute)
-		leave()
-		first.close()
+		leadFor(t, store, &app{}, jobs, time.Minute)
 		time.Sleep(time.Hour + 10*time.Minute)
 		second := start(t, store, "b", &app{}, func(o *engine.Options) { o.Observer = &seen })
 		second.engine.Define(jobs)
-		_, leave = second.lead()
+		_, leave := second.lead()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		missed := 0
