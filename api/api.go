@@ -54,8 +54,12 @@ type Leader struct {
 	IsLeader   bool      `json:"isLeader" doc:"Whether the sidecar that answers leads."`
 	Term       int64     `json:"term" doc:"The number of the leadership, 0 while it is not known; it only grows."`
 	Lease      string    `json:"lease" doc:"The name of the Lease; empty without an election."`
-	AcquiredAt time.Time `json:"acquiredAt,omitzero" doc:"When the leader took over."`
-	RenewedAt  time.Time `json:"renewedAt,omitzero" doc:"When the leader last renewed, as last seen."`
+	AcquiredAt time.Time `json:"acquiredAt,omitzero" doc:"When the leader took over, by its clock."`
+	RenewedAt  time.Time `json:"renewedAt,omitzero" doc:"When the leader last renewed, as last seen; by its clock."`
+	// SeenAt and AgeSeconds say how old all of this is: a follower that is cut off knows only the past.
+	SeenAt     time.Time `json:"seenAt,omitzero" doc:"When all of this was last confirmed, by this sidecar's clock; absent while nothing is known."`
+	AgeSeconds *float64  `json:"ageSeconds,omitempty" doc:"How long ago that was, in seconds, by the monotonic clock."`
+	Draining   bool      `json:"draining,omitempty" doc:"The sidecar that answers is drained, or on its way out: it does not lead again."`
 }
 
 // Check is one line of a probe.
@@ -83,6 +87,7 @@ type Options struct {
 
 	Engine     Engine
 	Leadership Leadership
+	Drain      Drainer             // nil: there is no /drain
 	Live       []Check             // the loops make progress
 	Ready      []Check             // the process can do its work, whoever leads
 	Metrics    prometheus.Gatherer // nil: no /metrics

@@ -15,6 +15,8 @@ import (
 func (s *Server) podRoutes() http.Handler {
 	mux := http.NewServeMux()
 	s.commonRoutes(mux)
+	// The old leader-elector sidecars answered here.
+	mux.HandleFunc("GET /{$}", strictQuery(s.leader, "require"))
 	if s.opts.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.opts.Metrics, promhttp.HandlerOpts{
 			// A series that cannot be read must not hide the others.
@@ -57,6 +59,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 /v1/pause, resume   stop and go on, also for one job: /v1/jobs/NAME/pause
 /v1/openapi.json    all of the API, as OpenAPI 3.1
 /leader             who leads
+/drain              how far the drain is; POST begins it
 /livez /readyz      probes; ?verbose says more
 `)
 }
@@ -89,5 +92,6 @@ func (s *Server) leaderNow() Leader {
 	leader := s.opts.Leadership.Leader()
 	leader.AcquiredAt = leader.AcquiredAt.UTC()
 	leader.RenewedAt = leader.RenewedAt.UTC()
+	leader.SeenAt = leader.SeenAt.UTC()
 	return leader
 }

@@ -96,7 +96,7 @@ func TestMetricsAreForThePodNetworkOnly(t *testing.T) {
 	if a := get(t, w.pod+"/metrics"); a.status != 200 || !strings.Contains(a.body, "leasecron_leader 0") {
 		t.Errorf("GET /metrics = %d\n%s", a.status, a.body)
 	}
-	for _, url := range []string{w.api + "/metrics", w.pod + "/v1/info", w.pod + "/v1/jobs", w.pod + "/"} {
+	for _, url := range []string{w.api + "/metrics", w.pod + "/v1/info", w.pod + "/v1/jobs", w.pod + "/v1"} {
 		if a := get(t, url); a.status != 404 {
 			t.Errorf("GET %s = %d, want 404", url, a.status)
 		}

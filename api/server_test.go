@@ -96,7 +96,7 @@ func serve(t *testing.T, change func(*api.Options)) *world {
 		engine: &fakeEngine{status: leaderStatus(t), runs: []run.Run{succeeded()}},
 		leadership: &fakeLeadership{api.Leader{
 			Name: "demo-0_4f1c", Self: "demo-0_4f1c", IsLeader: true, Term: 12, Lease: "demo-leasecron",
-			AcquiredAt: noon.Add(-time.Hour), RenewedAt: noon,
+			AcquiredAt: noon.Add(-time.Hour), RenewedAt: noon, SeenAt: noon, AgeSeconds: new(0.5),
 		}},
 	}
 	registry := prometheus.NewRegistry()
@@ -105,7 +105,7 @@ func serve(t *testing.T, change func(*api.Options)) *world {
 		Address: "127.0.0.1:0", APIAddress: "127.0.0.1:0",
 		Namespace: "default", App: "demo", Version: "v0.1.0", Commit: "0123abc", ZoneData: "2026b",
 		DefaultTarget: "http://127.0.0.1:8080",
-		Engine:        w.engine, Leadership: w.leadership, Metrics: registry,
+		Engine:        w.engine, Leadership: w.leadership, Drain: newFakeDrainer(), Metrics: registry,
 	}
 	if change != nil {
 		change(&opts)

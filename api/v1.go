@@ -50,6 +50,9 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 	s.registerResumes(api)
 	s.registerRuns(api)
 	s.registerResolve(api)
+	if s.opts.Drain != nil {
+		s.registerDrain(api)
+	}
 	tidyResponses(api.OpenAPI())
 
 	mux.HandleFunc("GET /v1/openapi.json", strictQuery(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,8 @@ type Elector interface {
 	// has not begun and returns soon: the release waits for it, up to Options.HandBack. A lead that
 	// returns earlier gives its term up, as Lease.Resign does.
 	//
-	// When ctx ends the term is handed over, and Run returns the cause of ctx's end. It is called once.
+	// When ctx ends the term is handed over, and Run returns the cause of ctx's end. Only after that may
+	// it be called again: with Options.Eligible saying no it then follows the others and takes nothing.
 	Run(ctx context.Context, lead Lead) error
 	// Status says what is known at this moment. It may be called at any time.
 	Status() Status

@@ -122,6 +122,9 @@ type Engine struct {
 	desired desired
 	abandon error // set when the grace is over: what is still held is lost
 
+	draining  atomic.Bool  // Drain was called
+	abandoned atomic.Int64 // runs that were recorded as lost because the grace was over
+
 	view     atomic.Pointer[view]
 	lastTurn atomic.Int64 // Unix nanoseconds
 
@@ -228,9 +231,11 @@ func (e *Engine) Define(jobs []config.Job) {
 }
 
 // Drain waits until this node's runs are reported. What is still open when ctx ends is recorded
-// as lost, so that recovery applies, and its requests are ended. No leadership may be taken up
-// any more when it is called.
+// as lost, so that recovery applies, its requests are ended, and [Status] counts it as abandoned.
+// No leadership may be taken up any more when it is called. The engine goes on until Run ends: it
+// still writes down what it is asked for others, and reports what it could not report in time.
 func (e *Engine) Drain(ctx context.Context) error {
+	e.draining.Store(true)
 	if e.awaitIdle(ctx) == nil {
 		return nil
 	}

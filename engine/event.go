@@ -94,6 +94,8 @@ type Status struct {
 	Term        int64
 	Jobs        []JobStatus // of the cluster, filled by the leader only; ordered by name
 	InFlight    int         // runs of this node
+	Held        int         // runs of this node whose end is not in the ledger yet: InFlight and those around it
+	Abandoned   int         // runs of this node that were recorded as lost when a drain's grace was over
 	LastTurn    time.Time   // when the loop last made progress
 	LedgerBytes int
 	// LedgerError is why the ledger could not be read or written the last time; empty: it could.

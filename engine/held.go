@@ -106,6 +106,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	case r.abandon:
 		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
 			func(run.Run) config.Job { return r.job }, now, e.o.NewID))
+		out.abandoned++
 		out.gone = append(out.gone, r.id)
 	case r.beat && current.State.Claimed(): // a verdict that came first stands
 		current.Beat++
@@ -120,6 +121,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 
 // release forgets the runs that are settled, now that this is in the ledger.
 func (e *Engine) release(out committed, reports []report) {
+	e.abandoned.Add(out.abandoned)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range out.gone {

@@ -28,6 +28,9 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	if !ok {
 		return run.Run{}, fmt.Errorf("%w: %q", ErrJobNotFound, job)
 	}
+	if e.o.Instance && e.draining.Load() { // nobody else could run it
+		return run.Run{}, ErrDraining
+	}
 	if string(bytes.TrimSpace(data)) == "null" {
 		data = nil
 	}

@@ -65,5 +65,5 @@ var (
 	// ErrAlreadyRunning says that the job runs and its overlap policy forbids another run.
 	ErrAlreadyRunning = errors.New("the job is already running")
 	// ErrDraining says that this sidecar is on its way out.
-	ErrDraining = errors.New("this sidecar is shutting down")
+	ErrDraining = errors.New("this sidecar is drained: it runs nothing any more")
 )

@@ -162,6 +162,8 @@ type committed struct {
 	events   []Event
 	termOver bool
 	changed  bool
+	// abandoned counts the runs that are lost because the grace was over.
+	abandoned int64
 }
 
 // commit reports what this node's runs did and, in a term, decides what is due: in one swap.

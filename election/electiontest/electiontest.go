@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"who may not lead does not, and says why", testEligible},
 		{"work that hangs hides nothing and has no successor in its process", testHangs},
 		{"the fencing term only grows", testTermGrows},
+		{"who runs again and may not lead follows", testFollowsAfterwards},
 		{"what happens is told in order", testEvents},
 		{"one leads at a time, and the next follows at once", testRivals},
 	}
@@ -193,6 +194,33 @@ func testEligible(t *testing.T, h Harness) {
 	set("")
 	changed <- struct{}{}
 	c.Lead(t)
+}
+
+func testFollowsAfterwards(t *testing.T, h Harness) {
+	t.Helper()
+	var leaving atomic.Bool
+	opts := Options(t, "pod-a")
+	opts.Eligible = func() error {
+		if leaving.Load() {
+			return errors.New("it is drained")
+		}
+		return nil
+	}
+	field, elector := NewField(), h.New(t, opts)
+	c := field.Start(t, elector)
+	c.Lead(t)
+	leaving.Store(true)
+	c.Stop(t)
+
+	again := field.Start(t, elector)
+	Until(t, "Status says why it does not lead any more", func() bool {
+		return strings.Contains(elector.Status().Waiting, "it is drained")
+	})
+	if h.Rivals {
+		field.Start(t, h.New(t, Options(t, "pod-b"))).Lead(t)
+		Until(t, "it sees who leads instead", func() bool { return elector.Status().HolderName() == "pod-b" })
+	}
+	Quiet(t, 200*time.Millisecond, again)
 }
 
 // R074

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,14 +55,14 @@ type App struct {
 	defs            definitions
 	target          currentTarget
 	clock           serverClock
-	leaving         atomic.Bool      // the leadership is handed over, for good
+	departure       *departure
 	reachability    [2]chan struct{} // each receives when the probe's answer changed
 }
 
 // New opens and checks everything that can be found out at once. What it returned has to run, or
 // to be closed. An error is a [*SetupError].
 func New(ctx context.Context, settings config.Settings, log *slog.Logger) (*App, error) {
-	a := &App{settings: settings, log: log, reachability: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
+	a := &App{settings: settings, log: log, departure: newDeparture(), reachability: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 	if err := a.open(ctx); err != nil {
 		a.Close()
 		return nil, &SetupError{err}
@@ -116,7 +115,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	if a.elector, err = newElector(s, election.Options{
 		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: renewals{a.telemetry, &a.clock},
-		Eligible: func() error { return cmp.Or(a.clock.check(), reachable(a.probe)) },
+		Eligible: func() error { return cmp.Or(a.departure.barred(), a.clock.check(), reachable(a.probe)) },
 	}, a.clock.client); err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (a *App) open(ctx context.Context) error {
 	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
 		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(), DefaultTarget: s.Target,
-		Engine: a.engines, Leadership: leadership{a.elector},
+		Engine: a.engines, Leadership: leadership{a}, Drain: a,
 		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
 	})
 	if err != nil {
@@ -169,7 +168,8 @@ func (a *App) Close() {
 }
 
 // Run works until ctx ends, then hands over, finishes the runs within the shutdown grace, and
-// returns nil. An error before that is a [*SetupError] where the definitions' file is to blame.
+// returns nil. A drain does all of that before ctx ends, and the rest goes on until then. An error
+// before that is a [*SetupError] where the definitions' file is to blame.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	a.log.Info("started",
@@ -189,38 +189,45 @@ func (a *App) Run(ctx context.Context) error {
 	working, stopWorking := context.WithCancelCause(ctx)
 	defer stopWorking(nil)
 	defer context.AfterFunc(servingCtx, func() { stopWorking(context.Cause(servingCtx)) })()
-	campaign, campaignCtx := errgroup.WithContext(working)
-	campaign.Go(func() error {
-		err := a.jobs.Run(campaignCtx, a.defined)
-		if campaignCtx.Err() == nil && err != nil {
+	looking, workingCtx := errgroup.WithContext(working)
+	looking.Go(func() error {
+		err := a.jobs.Run(workingCtx, a.defined)
+		if workingCtx.Err() == nil && err != nil {
 			return &SetupError{err}
 		}
 		return err
 	})
-	campaign.Go(func() error { return a.probe.Run(campaignCtx) })
-	campaign.Go(func() error { return changes(campaignCtx, a.probe, a.reachability[:]) })
-	campaign.Go(func() error {
-		return a.clock.watch(campaignCtx, a.settings.Namespace, a.settings.LeaseName, a.reachability[0])
+	looking.Go(func() error { return a.probe.Run(workingCtx) })
+	looking.Go(func() error { return changes(workingCtx, a.probe, a.reachability[:]) })
+	looking.Go(func() error {
+		return a.clock.watch(workingCtx, a.settings.Namespace, a.settings.LeaseName, a.reachability[0])
 	})
-	campaign.Go(func() error {
+
+	// The end of the work and a drain take the same way out; after a drain the rest goes on.
+	campaign, retreat := context.WithCancelCause(workingCtx)
+	defer retreat(nil)
+	defer context.AfterFunc(workingCtx, func() { a.Drain() })()
+	looking.Go(func() error {
+		<-a.departure.asked // at the end at the latest
+		a.log.Info("draining: handing over", slog.Any(logkey.Reason, cmp.Or(context.Cause(workingCtx), errDraining)))
+		retreat(errDraining)
+		<-workingCtx.Done()
+		return context.Cause(workingCtx)
+	})
+	electing, campaignCtx := errgroup.WithContext(campaign)
+	electing.Go(func() error {
 		return a.elector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
 			return a.engines.cluster.Lead(ctx, lease)
 		})
 	})
-	campaign.Go(func() error {
+	electing.Go(func() error {
 		return a.instanceElector.Run(campaignCtx, func(ctx context.Context, lease *election.Lease) error {
 			return a.engines.instance.Lead(ctx, lease)
 		})
 	})
-	reason := campaign.Wait() // the leadership is handed over when this returns
-	a.leaving.Store(true)
-	a.log.Info("stopping: handed over, finishing runs", slog.Any(logkey.Reason, reason))
-
-	grace, cancel := context.WithTimeout(last, a.settings.ShutdownGrace)
-	defer cancel()
-	if err := a.engines.drain(grace); err != nil {
-		a.log.Warn("runs could not be reported before the end", logkey.Err(err))
-	}
+	a.leave(servingCtx, electing, serving)
+	reason := looking.Wait() // until the process is told to end
+	a.log.Info("stopping", slog.Any(logkey.Reason, reason))
 	stopLast(errStopped)
 	if err := serving.Wait(); err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return err
@@ -269,13 +276,17 @@ func termFloor(s config.Settings) int64 {
 }
 
 // leadership shows the election to the API.
-type leadership struct{ elector election.Elector }
+type leadership struct{ app *App }
 
 // Leader implements [api.Leadership].
 func (l leadership) Leader() api.Leader {
-	s := l.elector.Status()
-	return api.Leader{
+	s := l.app.elector.Status()
+	leader := api.Leader{
 		Name: s.HolderName(), Self: election.Status{Holder: s.Identity}.HolderName(), IsLeader: s.Leading, Term: s.Term, Lease: s.Lease,
-		AcquiredAt: s.AcquiredAt, RenewedAt: s.RenewedAt,
+		AcquiredAt: s.AcquiredAt, RenewedAt: s.RenewedAt, SeenAt: s.SeenAt, Draining: l.app.departure.barred() != nil,
 	}
+	if !s.SeenAt.IsZero() {
+		leader.AgeSeconds = new(max(time.Since(s.SeenAt), 0).Round(time.Millisecond).Seconds())
+	}
+	return leader
 }

@@ -28,12 +28,7 @@ func (a *App) liveness() []api.Check {
 	return []api.Check{
 		{Name: "engine", Probe: progress(func() time.Time { return a.engines.cluster.Status().LastTurn })},
 		{Name: "instance-engine", Probe: progress(func() time.Time { return a.engines.instance.Status().LastTurn })},
-		{Name: "election", Probe: progress(func() time.Time {
-			if a.leaving.Load() { // it has ended, and is meant to have
-				return time.Now()
-			}
-			return a.elector.Status().LastTurn
-		})},
+		{Name: "election", Probe: progress(func() time.Time { return a.elector.Status().LastTurn })},
 	}
 }
 
@@ -55,6 +50,7 @@ func (a *App) readiness() []api.Check {
 			}
 			return "", nil
 		}},
+		{Name: "drain", Informational: true, Probe: a.drainCheck},
 		{Name: "leadership", Informational: true, Probe: func() (string, error) {
 			s := a.elector.Status()
 			switch {
@@ -63,11 +59,23 @@ func (a *App) readiness() []api.Check {
 			case s.Leading:
 				return fmt.Sprintf("leading, term %d", s.Term), nil
 			case s.Holder != "":
-				return "following " + s.Holder, nil
+				return fmt.Sprintf("following %s, as of %s ago", s.Holder, time.Since(s.SeenAt).Round(time.Millisecond)), nil
 			default:
 				return "", errors.New("nobody leads: " + s.Waiting)
 			}
 		}},
+	}
+}
+
+// drainCheck tells that this sidecar does not lead any more, which its pod may well outlive.
+func (a *App) drainCheck() (string, error) {
+	switch s := a.DrainStatus(); s.State {
+	case api.DrainDraining:
+		return "", fmt.Errorf("draining since %s, %d runs left: it does not lead again until it is restarted", s.Since.UTC().Format(time.RFC3339), s.Runs)
+	case api.DrainDrained:
+		return "", fmt.Errorf("drained at %s: it does not lead again until it is restarted", s.EndedAt.UTC().Format(time.RFC3339))
+	default:
+		return "", nil
 	}
 }
 

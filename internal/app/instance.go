@@ -62,6 +62,8 @@ func (e engines) Status() engine.Status {
 	s.Jobs = append(s.Jobs, own.Jobs...)
 	slices.SortFunc(s.Jobs, func(a, b engine.JobStatus) int { return strings.Compare(a.Job.Name, b.Job.Name) })
 	s.InFlight += own.InFlight
+	s.Held += own.Held
+	s.Abandoned += own.Abandoned
 	return s
 }
 

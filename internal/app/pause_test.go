@@ -58,7 +58,13 @@ func TestPausesReachTheEngineThatHasTheJob(t *testing.T) {
 // start runs a sidecar, standalone, beside an app that does nothing, and returns where its API is.
 func start(t *testing.T, jobs string) string {
 	t.Helper()
-	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return startBeside(t, jobs, func(http.ResponseWriter, *http.Request) {})
+}
+
+// startBeside is start with an app that answers as it is told.
+func startBeside(t *testing.T, jobs string, answer http.HandlerFunc) string {
+	t.Helper()
+	target := httptest.NewServer(answer)
 	t.Cleanup(target.Close)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
 	if err := os.WriteFile(file, []byte(jobs), 0o600); err != nil {

@@ -188,6 +188,11 @@ func (s *Sidecar) Get(path string) (status int, body string) {
 	return s.request(http.MethodGet, s.Address(), path)
 }
 
+// Post asks this sidecar's API for something, without a body; status 0 says that no answer came.
+func (s *Sidecar) Post(path string) (status int, body string) {
+	return s.request(http.MethodPost, s.APIAddress(), path)
+}
+
 // Enqueue asks this sidecar's API for a run of a job, with data or without, and returns the run's
 // ID.
 func (s *Sidecar) Enqueue(job string) (id string, err error) {
