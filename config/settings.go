@@ -50,6 +50,8 @@ type Settings struct {
 
 	AllowedHosts []string `env:"ALLOWED_HOSTS" kind:"list of hosts" doc:"hosts, besides loopback, that jobs may call; separated by commas"`
 
+	SigningSecretFiles []string `env:"SIGNING_SECRET_FILES" kind:"list of paths" doc:"files with a whsec_ secret each: callbacks are signed by Standard Webhooks, with two files (during a rotation) twice; re-read when they change; separated by commas"`
+
 	MaxClockSkew time.Duration `env:"MAX_CLOCK_SKEW" envDefault:"1m" doc:"a clock further off than this from the API server's must not decide"`
 
 	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"info" kind:"debug | info | warn | error" doc:"least level that is logged"`

@@ -19,6 +19,7 @@ const (
 	longestName  = 200 // leaves room for the suffixes of derived object names within 253
 	longestPath  = 4096
 	mostHosts    = 100
+	mostSecrets  = 4
 	mostSlots    = 10_000
 	longestLease = 10 * time.Minute
 )
@@ -72,6 +73,7 @@ func (s *Settings) check() []*SettingError {
 	c.integer("HISTORY_LIMIT", s.HistoryLimit, 1, longestHistory)
 
 	c.hosts(s.AllowedHosts)
+	c.secretFiles(s.SigningSecretFiles)
 	if target, err := checkTarget(s.Target, s.AllowedHosts); err != nil {
 		c.fail("TARGET", redactQuery(s.Target), "%w", err)
 	} else {
@@ -199,6 +201,31 @@ func (c *settingsCheck) hosts(hosts []string) {
 		case !isHost(host):
 			c.fail(variable, host, "want host names or IP addresses without scheme, port or wildcard, separated by commas")
 		}
+	}
+}
+
+// secretFiles looks at the paths only: what the files hold is the invoker's to read.
+func (c *settingsCheck) secretFiles(paths []string) {
+	const variable = "SIGNING_SECRET_FILES"
+	if len(paths) > mostSecrets {
+		c.fail(variable, "", "lists %d files: want one, or two during a rotation (at most %d)", len(paths), mostSecrets)
+		return
+	}
+	seen := make(map[string]bool, len(paths))
+	for i, path := range paths {
+		path = strings.TrimSpace(path)
+		paths[i] = path
+		switch {
+		case strings.HasPrefix(path, "whsec_"): // never repeat it
+			c.fail(variable, "", "holds a secret itself: want the paths of files, which a mounted Secret provides")
+		case path == "":
+			c.fail(variable, "", "names a file without a name: want paths separated by commas")
+		case seen[path]:
+			c.fail(variable, path, "is listed twice")
+		default:
+			c.path(variable, path)
+		}
+		seen[path] = true
 	}
 }
 

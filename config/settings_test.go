@@ -163,6 +163,22 @@ func TestSettingsRefused(t *testing.T) {
 			map[string]string{"LEASECRON_API_LISTEN": ":9471"},
 			`LEASECRON_API_LISTEN=":9471": want a loopback address such as 127.0.0.1:9471 (access from the pod network needs credentials, which are not supported yet)`,
 		},
+		"a signing secret instead of its file": {
+			map[string]string{"LEASECRON_SIGNING_SECRET_FILES": "whsec_aHVudGVyMg=="},
+			`LEASECRON_SIGNING_SECRET_FILES: holds a secret itself: want the paths of files, which a mounted Secret provides`,
+		},
+		"the same signing secret file twice": {
+			map[string]string{"LEASECRON_SIGNING_SECRET_FILES": "/s/a, /s/a"},
+			`LEASECRON_SIGNING_SECRET_FILES="/s/a": is listed twice`,
+		},
+		"a signing secret file without a name": {
+			map[string]string{"LEASECRON_SIGNING_SECRET_FILES": "/s/a,"},
+			`LEASECRON_SIGNING_SECRET_FILES: names a file without a name: want paths separated by commas`,
+		},
+		"many signing secret files": {
+			map[string]string{"LEASECRON_SIGNING_SECRET_FILES": "/1,/2,/3,/4,/5"},
+			`LEASECRON_SIGNING_SECRET_FILES: lists 5 files: want one, or two during a rotation (at most 4)`,
+		},
 		"a cloud's metadata service as an allowed host": {
 			map[string]string{"LEASECRON_ALLOWED_HOSTS": "169.254.169.254"},
 			`LEASECRON_ALLOWED_HOSTS="169.254.169.254": is a link-local or unspecified address, which jobs may never call`,

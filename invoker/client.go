@@ -27,6 +27,8 @@ type Options struct {
 	Version string
 	// TLS is used for https targets. Default: the system's roots, TLS 1.2 and later.
 	TLS *tls.Config
+	// Signer signs each request. Default: requests are not signed.
+	Signer *Signer
 	// Resolver looks up host names. Default: the system's.
 	Resolver *net.Resolver
 }
@@ -35,6 +37,7 @@ type Options struct {
 type Client struct {
 	userAgent string
 	targets   targets
+	signer    *Signer
 	http      *http.Client
 }
 
@@ -47,6 +50,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		userAgent: "leasecron/" + cmp.Or(o.Version, "dev"),
 		targets:   hosts,
+		signer:    o.Signer,
 	}
 	c.http = &http.Client{Transport: newTransports(hosts, o.TLS), CheckRedirect: noRedirect}
 	return c, nil

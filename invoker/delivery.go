@@ -39,28 +39,22 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 	if err != nil {
 		return nil, &requestError{err}
 	}
-	headers, err := header(a, d.client.userAgent, token)
-	if err != nil {
+	l := letter{runID: a.Run.ID, signer: d.client.signer}
+	if l.header, err = header(a, d.client.userAgent, token); err != nil {
 		return nil, &requestError{err}
 	}
-	body, err := encode(a, time.Now())
-	if err != nil {
+	if l.body, err = encode(a, time.Now()); err != nil {
 		return nil, &requestError{err}
 	}
+	l.sign(time.Now())
 	req, err := retryablehttp.FromRequest((&http.Request{
-		Method: method, URL: target, Host: target.Host, Header: headers,
+		Method: method, URL: target, Host: target.Host, Header: l.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(d.gate.watch(ctx)))
 	if err != nil {
 		return nil, &requestError{err}
 	}
-	err = req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
-		if d.tries > 0 {
-			body = refire(body, time.Now())
-		}
-		return bytes.NewReader(body), nil
-	}))
-	if err != nil {
+	if err := req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) { return bytes.NewReader(l.body), nil })); err != nil {
 		return nil, &requestError{err}
 	}
 	// With GetBody, net/http would send the request again by itself when a reused connection
@@ -68,12 +62,16 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 	req.GetBody = nil
 
 	r := retryablehttp.Client{
-		HTTPClient:   d.client.http,
-		Logger:       nil, // it would log URLs
-		RetryMax:     math.MaxInt32,
-		CheckRetry:   func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
-		PrepareRetry: func(*http.Request) error { return d.gate.check() },
+		HTTPClient: d.client.http,
+		Logger:     nil, // it would log URLs
+		RetryMax:   math.MaxInt32,
+		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },
+		Backoff:    func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
+		PrepareRetry: func(r *http.Request) error {
+			l.refire(time.Now())
+			r.Header = l.header
+			return d.gate.check()
+		},
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	resp, err := r.Do(req)

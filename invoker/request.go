@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +131,8 @@ func header(a run.Attempt, userAgent, token string) (http.Header, error) {
 		{"Leasecron-Fencing-Token", fencing(a.FencingTerm)},
 		// A structured-field string, as the draft of this header asks for: hence the quotes.
 		{"Idempotency-Key", `"` + r.Occurrence + `"`},
+		{"Traceparent", a.TraceParent},
+		{"Tracestate", a.TraceState},
 	} {
 		if own[1] != "" {
 			h[own[0]] = []string{own[1]}
@@ -204,28 +203,12 @@ func readBearer(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("bearerFile %s does not exist: mount it into the sidecar or take it out of the job", path)
-	case err != nil:
-		return "", fmt.Errorf("read bearerFile: %w", err)
-	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return "", fmt.Errorf("bearerFile %s is not a regular file", path)
-	}
-	f, err := os.Open(path)
+	raw, err := readSmall(bearerFile, path, maxBearer)
 	if err != nil {
-		return "", fmt.Errorf("read bearerFile: %w", err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxBearer+1))
-	if err != nil {
-		return "", fmt.Errorf("read bearerFile: %w", err)
+		return "", err
 	}
 	token := strings.TrimSpace(string(raw))
 	switch {
-	case len(raw) > maxBearer:
-		return "", fmt.Errorf("bearerFile %s is larger than %d bytes", path, maxBearer)
 	case token == "":
 		return "", fmt.Errorf("bearerFile %s is empty", path)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):

@@ -19,6 +19,9 @@ type Attempt struct {
 	Timeout     time.Duration     // of the whole attempt, counted from its start
 	FencingTerm int64             // 0: no fencing token (scope instance)
 
+	// TraceParent and TraceState are the trace context (W3C) that the app joins; empty: none.
+	TraceParent, TraceState string
+
 	// MayStart is asked immediately before the first byte of the request is written, and again
 	// before each retry of a refused connection. When it returns an error, nothing is written.
 	MayStart func() error

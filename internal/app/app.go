@@ -48,6 +48,7 @@ type App struct {
 	// instanceElector lets the instance's own engine work while the app can be reached.
 	instanceElector election.Elector
 	invoker         *invoker.Client
+	signer          *invoker.Signer // nil: callbacks are not signed
 	probe           *invoker.Probe
 	jobs            source.Source
 	server          *api.Server
@@ -80,7 +81,12 @@ func (a *App) open(ctx context.Context) error {
 	if a.store, err = openStore(s, kubernetes, a.log); err != nil {
 		return err
 	}
-	if a.invoker, err = invoker.New(invoker.Options{AllowedHosts: s.AllowedHosts, Version: version.Get().Version}); err != nil {
+	if a.signer, err = newSigner(s, a.log); err != nil {
+		return err
+	}
+	if a.invoker, err = invoker.New(invoker.Options{
+		AllowedHosts: s.AllowedHosts, Signer: a.signer, Version: version.Get().Version,
+	}); err != nil {
 		return err
 	}
 	a.target.set(s.Target) // until the definitions name another one
@@ -127,6 +133,9 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.telemetry.SetStatus(a.engines.Status)
+	if a.signer != nil {
+		a.telemetry.SetSigning(a.signer.Err)
+	}
 	a.telemetry.SetLease(func() telemetry.Lease {
 		status := a.elector.Status()
 		return telemetry.Lease{Leading: status.Leading, RenewedAt: status.RenewedAt}
@@ -198,6 +207,9 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	})
 	looking.Go(func() error { return a.probe.Run(workingCtx) })
+	if a.signer != nil {
+		looking.Go(func() error { return a.signer.Run(workingCtx) })
+	}
 	looking.Go(func() error { return changes(workingCtx, a.probe, a.reachability[:]) })
 	looking.Go(func() error {
 		return a.clock.watch(workingCtx, a.settings.Namespace, a.settings.LeaseName, a.reachability[0])

@@ -35,7 +35,7 @@ func (a *App) liveness() []api.Check {
 // readiness says that the process is up. What is merely missing is told and fails nothing: a
 // sidecar's readiness is its whole pod's.
 func (a *App) readiness() []api.Check {
-	return []api.Check{
+	checks := []api.Check{
 		{Name: "engine", Probe: func() (string, error) { return "", nil }},
 		{Name: "definitions", Informational: true, Probe: a.defs.check},
 		{Name: "app-reachable", Informational: true, Probe: func() (string, error) {
@@ -65,6 +65,15 @@ func (a *App) readiness() []api.Check {
 			}
 		}},
 	}
+	if a.signer != nil {
+		checks = append(checks, api.Check{Name: "signing-secrets", Informational: true, Probe: func() (string, error) {
+			if err := a.signer.Err(); err != nil {
+				return "", fmt.Errorf("the last good secret stays in use: %w", err)
+			}
+			return "", nil
+		}})
+	}
+	return checks
 }
 
 // drainCheck tells that this sidecar does not lead any more, which its pod may well outlive.

@@ -12,6 +12,7 @@ import (
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/internal/kube"
 	"github.com/leasecron/leasecron/internal/telemetry"
+	"github.com/leasecron/leasecron/invoker"
 )
 
 // connect finds the API server, if any part needs it. Nothing is asked of it yet.
@@ -46,6 +47,18 @@ func openStore(s config.Settings, cfg *rest.Config, log *slog.Logger) (ledger.St
 	}
 	log.Warn("the ledger is kept in memory: a restart forgets what was decided; set LEASECRON_LEDGER_FILE to keep it")
 	return ledger.NewMemory(), nil
+}
+
+// newSigner reads the signing secrets; nil where callbacks are not signed.
+func newSigner(s config.Settings, log *slog.Logger) (*invoker.Signer, error) {
+	if len(s.SigningSecretFiles) == 0 {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	signer, err := invoker.NewSigner(s.SigningSecretFiles, log)
+	if err != nil {
+		return nil, fmt.Errorf("LEASECRON_SIGNING_SECRET_FILES: %w", err)
+	}
+	return signer, nil
 }
 
 // newElector returns the elector. client, which only it uses, is nil without Kubernetes.

@@ -26,6 +26,7 @@ func metricsTable(t *testing.T) string {
 	w.Observe(jobs("a"))
 	w.lead(status("a"))
 	w.lease.RenewedAt = noon
+	w.SetSigning(func() error { return nil })
 	families, err := w.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -47,10 +47,11 @@ type Lease struct {
 // Telemetry keeps the metrics of one sidecar. It is an [engine.Observer]. All its methods are
 // safe for concurrent use and none of them blocks.
 type Telemetry struct {
-	now    func() time.Time
-	status atomic.Pointer[func() engine.Status]
-	lease  atomic.Pointer[func() Lease]
-	jobs   jobCounts
+	now     func() time.Time
+	status  atomic.Pointer[func() engine.Status]
+	lease   atomic.Pointer[func() Lease]
+	signing atomic.Pointer[func() error]
+	jobs    jobCounts
 
 	runDuration    prometheus.Histogram
 	fireLateness   prometheus.Histogram
@@ -141,6 +142,10 @@ func (t *Telemetry) SetStatus(status func() engine.Status) { t.status.Store(&sta
 // SetLease says where to read what the election knows, at each scrape. Without it the leader
 // gauge follows the engine, and the renewal's age is not exported.
 func (t *Telemetry) SetLease(lease func() Lease) { t.lease.Store(&lease) }
+
+// SetSigning says where to ask, at each scrape, what is wrong with the signing secrets. Without it
+// their gauge is not exported.
+func (t *Telemetry) SetSigning(problem func() error) { t.signing.Store(&problem) }
 
 // LeaseRenewed records one renewal of the Lease, successful or not. It counts no failure of a
 // context that was canceled on purpose; the caller leaves such a renewal out.

@@ -16,6 +16,9 @@ var (
 	inFlightDesc    = desc("runs_in_flight", "Runs of this sidecar whose request has not ended.")
 	ledgerBytesDesc = desc("ledger_bytes", "Size of the ledger as this sidecar last saw it.")
 
+	signingDesc = desc("signing_secrets_last_reload_successful",
+		"1 while every signing secret file holds a secret, 0 while one does not and its last good one is in use; absent without such files.")
+
 	nextFireDesc = desc("job_next_fire_timestamp_seconds",
 		"When the job is due next, or since when it has been; absent without a next instant. Leader only.", labelJob)
 	lastSuccessDesc = desc("job_last_success_timestamp_seconds",
@@ -36,7 +39,7 @@ type statusCollector struct {
 // Describe implements [prometheus.Collector].
 func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc,
+		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, signingDesc,
 		nextFireDesc, lastSuccessDesc, pausedDesc, firstSeenDesc,
 	} {
 		ch <- d
@@ -50,6 +53,9 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 		status = (*f)()
 		ch <- constGauge(inFlightDesc, float64(status.InFlight))
 		ch <- constGauge(ledgerBytesDesc, float64(status.LedgerBytes))
+	}
+	if f := c.telemetry.signing.Load(); f != nil {
+		ch <- constGauge(signingDesc, truth((*f)() == nil))
 	}
 	leading := status.Leading
 	if f := c.telemetry.lease.Load(); f != nil {

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -109,4 +110,14 @@ func TestGaugesOfTheEngine(t *testing.T) {
 	w := newWorld(t)
 	w.status.InFlight, w.status.LedgerBytes = 3, 4096
 	w.want([]string{"ledger_bytes{} 4096", "runs_in_flight{} 3"}, "runs_in_flight", "ledger_bytes")
+}
+
+func TestSigningSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.want([]string{}, "signing_secrets_last_reload_successful")
+	var problem error
+	w.SetSigning(func() error { return problem })
+	w.want([]string{"signing_secrets_last_reload_successful{} 1"}, "signing_secrets_last_reload_successful")
+	problem = errors.New("the file is gone")
+	w.want([]string{"signing_secrets_last_reload_successful{} 0"}, "signing_secrets_last_reload_successful")
 }
