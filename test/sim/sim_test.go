@@ -109,6 +109,7 @@ func gather(t *testing.T) (total outcome) {
 	total.Count = make(map[string]int)
 	var mu sync.Mutex
 	failed := 0
+	tell := newProgress(*seeds)
 	var group sync.WaitGroup
 	for w := range *workers {
 		group.Go(func() {
@@ -118,6 +119,7 @@ func gather(t *testing.T) (total outcome) {
 				defer mu.Unlock()
 				begun = o.Begun
 				total.Played += o.Played
+				tell.played(total.Played, failed)
 				total.Simulated += o.Simulated
 				for what, n := range o.Count {
 					total.Count[what] += n
@@ -139,6 +141,28 @@ func gather(t *testing.T) (total outcome) {
 	}
 	group.Wait()
 	return total
+}
+
+// progress tells how far a long play is, for people who wait for it.
+type progress struct {
+	seeds       uint64
+	began, next time.Time
+}
+
+const progressEvery = 30 * time.Second
+
+func newProgress(seeds uint64) *progress {
+	now := time.Now()
+	return &progress{seeds: seeds, began: now, next: now.Add(progressEvery)}
+}
+
+func (p *progress) played(n uint64, failed int) {
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next = now.Add(progressEvery)
+	fmt.Fprintf(os.Stderr, "%d of %d seeds, %.1f a second, %d failed\n", n, p.seeds, float64(n)/now.Sub(p.began).Seconds(), failed)
 }
 
 // spawn starts one worker and passes on what it tells.
