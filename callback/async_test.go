@@ -168,6 +168,7 @@ func TestAsyncRunIsAcceptedWorkedOnAndCompleted(t *testing.T) {
 }
 
 func TestAsyncFailuresAreTold(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("the source is locked")
 	tests := map[string]struct {
 		do   func() (string, error)
@@ -206,10 +207,11 @@ func TestAsyncFailuresAreTold(t *testing.T) {
 
 // TestAsyncWorkEndsWithItsRun: the sidecar says that the run is over, and nothing is told after.
 func TestAsyncWorkEndsWithItsRun(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]string{"canceled": over, "unknown": noRun} {
 		t.Run(name, func(t *testing.T) {
 			r, api := newAsync(t, callback.Options{Logger: slog.New(slog.DiscardHandler)})
-			api.script("heartbeat", `200 {}`, answer)
+			api.script("heartbeat", `200 {"nextBefore":"2026-01-01T00:00:00Z"}`, answer) // soon
 			cause := make(chan error, 1)
 			url := serve(t, r.AsyncHandler(func(ctx context.Context, _ *callback.Run) (string, error) {
 				callback.ReportProgress(ctx, 1, "")
@@ -251,6 +253,7 @@ func TestLateSuccessIsTold(t *testing.T) {
 
 // TestHeartbeatThatIsNotTakenEndsNoWork: of a job that is not async, or while the sidecar is away.
 func TestHeartbeatThatIsNotTakenEndsNoWork(t *testing.T) {
+	t.Parallel()
 	for name, answers := range map[string][]string{
 		"not async": {notMine}, "not a sidecar": {"404 page not found"}, "restarts": {away, "close", `200 {}`},
 	} {
@@ -278,6 +281,7 @@ func TestHeartbeatThatIsNotTakenEndsNoWork(t *testing.T) {
 
 // TestCompletionIsRepeatedUntilItIsAnswered, and no longer.
 func TestCompletionIsRepeatedUntilItIsAnswered(t *testing.T) {
+	t.Parallel()
 	api := startAPI(t)
 	api.script("complete", "close", away, "502 ", `429 {}`, `200 {}`)
 	s, err := callback.NewSidecar(api.url+"/", nil)
