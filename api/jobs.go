@@ -26,7 +26,9 @@ type Job struct {
 	Paused      bool      `json:"paused"`
 	Next        time.Time `json:"next,omitzero" doc:"The next instant, always in the future; absent: none."`
 	DueSince    time.Time `json:"dueSince,omitzero" doc:"The oldest instant that is due and not decided yet."`
+	LastStart   time.Time `json:"lastStart,omitzero"`
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
+	LastFailure time.Time `json:"lastFailure,omitzero" doc:"When a run last failed or was lost and no further attempt followed."`
 	FirstSeen   time.Time `json:"firstSeen,omitzero"`
 	InFlight    int       `json:"inFlight" doc:"Runs that have not ended."`
 	Error       string    `json:"error,omitempty" doc:"Why the job cannot run."`
@@ -115,7 +117,7 @@ func (s *Server) jobs() (engine.Status, error) {
 func (s *Server) jobOf(j *engine.JobStatus) Job {
 	out := Job{
 		Name: j.Job.Name, Description: j.Job.Description, State: jobState(j), Paused: j.Paused,
-		Next: j.Next.UTC(), DueSince: j.DueSince.UTC(), LastSuccess: j.LastSuccess.UTC(), FirstSeen: j.FirstSeen.UTC(),
+		Next: j.Next.UTC(), DueSince: j.DueSince.UTC(), LastStart: j.LastStart.UTC(), LastSuccess: j.LastSuccess.UTC(), LastFailure: j.LastFailure.UTC(), FirstSeen: j.FirstSeen.UTC(),
 		InFlight: j.InFlight, Error: j.Error,
 		Target: cmp.Or(j.Job.Target, s.opts.DefaultTarget), Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
 		Overlap: string(j.Job.Overlap), Recovery: string(j.Job.Recovery), Scope: string(j.Job.Scope),

@@ -26,6 +26,7 @@ import (
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/schedule"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -155,7 +156,7 @@ func leaderStatus(t *testing.T) engine.Status {
 		Jobs: []engine.JobStatus{
 			{Job: job("blocked", trigger), Next: noon.Add(time.Hour), DueSince: noon.Add(-time.Second), InFlight: 1, FirstSeen: noon.Add(-24 * time.Hour)},
 			{Job: job("broken", trigger), Error: `time zone "Mars/Olympus" is not known`},
-			{Job: job("done", trigger), LastSuccess: noon.Add(-time.Hour)},
+			{Job: job("done", trigger), Latest: state.Latest{LastSuccess: noon.Add(-time.Hour)}},
 			{Job: job("manual")},
 			{
 				Job: job("nightly", trigger), Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), FirstSeen: noon.Add(-24 * time.Hour),

@@ -150,7 +150,7 @@ type desired struct {
 type view struct {
 	ledger      *state.Ledger
 	definitions *plan.Definitions
-	lastSuccess map[string]time.Time
+	latest      map[string]state.Latest // by job
 	leading     bool
 	term        int64
 	failing     string // why the last turn failed, empty: it did not

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 // Event is something that happened in the engine. Observers switch on its type.
@@ -68,12 +69,19 @@ func (Committed) isEvent()     {}
 
 // JobStatus is what is known of one job at one moment. Only the leader knows Next and DueSince.
 type JobStatus struct {
-	Job         config.Job
-	Paused      bool
-	Next        time.Time // the next instant, always in the future; zero: none
-	DueSince    time.Time // the oldest undecided instant that lies in the past; zero: none
-	InFlight    int
-	LastSuccess time.Time // zero: never
+	Job      config.Job
+	Paused   bool
+	Next     time.Time // the next instant, always in the future; zero: none
+	DueSince time.Time // the oldest undecided instant that lies in the past; zero: none
+	InFlight int       // runs of the job that have not ended
+	// Overdue is as DueSince, of those triggers that may fire: the instants of a pause wait on purpose.
+	Overdue time.Time
+	state.Latest
+	// SuccessDue is the second instant of a trigger after the job's last success, or after the trigger
+	// was first seen, changed or let go on, if that is later; zero: none. A job that has no success
+	// by then, and does not run, has something wrong with it.
+	SuccessDue  time.Time
+	NeedsReview int // runs that wait for a person to say how they ended
 	FirstSeen   time.Time
 	Error       string // why the job cannot run; empty: it can
 	// Triggers has those that can be planned, in the order of the document.

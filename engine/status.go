@@ -32,13 +32,17 @@ func (e *Engine) Status() Status {
 	return s
 }
 
+// expectedWithin is how many instants of a trigger may pass without a success of its job before that
+// is overdue: one may fail or be skipped, and the next make up for it.
+const expectedWithin = 2
+
 // job describes one job at now.
 func (v *view) job(name string, now time.Time) JobStatus {
 	j := v.definitions.Jobs[name]
 	current, _ := j.Current()
 	s := JobStatus{
 		Job: current.Config(name), FirstSeen: j.FirstSeen,
-		InFlight: v.ledger.Unfinished(name), LastSuccess: v.lastSuccess[name],
+		InFlight: v.ledger.Unfinished(name), NeedsReview: v.ledger.NeedReview(name), Latest: v.latest[name],
 	}
 	s.Paused, _ = v.definitions.Paused(run.Key{Job: name}, now)
 	if v.ledger.Spoiled()[name] {
@@ -49,9 +53,16 @@ func (v *view) job(name string, now time.Time) JobStatus {
 	}
 	for _, track := range v.definitions.TracksOf(name) {
 		t := TriggerStatus{Name: track.Key.Trigger}
+		paused, _ := v.definitions.Paused(track.Key, now)
 		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {
 			t.DueSince = at
 			s.DueSince = earliest(s.DueSince, at)
+			if !paused {
+				s.Overdue = earliest(s.Overdue, at)
+			}
+		}
+		if at, ok := v.definitions.After(track, v.ledger, s.LastSuccess, expectedWithin); ok && !paused {
+			s.SuccessDue = earliest(s.SuccessDue, at)
 		}
 		if at, ok := track.Next(v.ledger, now); ok {
 			t.Next = at

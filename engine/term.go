@@ -63,10 +63,6 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("read catalog: %w", err)
 	}
-	history, err := e.o.History.Read(ctx)
-	if err != nil {
-		return fmt.Errorf("read history: %w", err)
-	}
 	var before, cut time.Time
 	var number int64
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
@@ -92,6 +88,11 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		// The swap is stored, but its answer was lost, and another leader has taken over since.
 		return fmt.Errorf("take over in the ledger: %w", ErrTermOver)
 	}
+	// After the ledger: what has left that for the history meanwhile is in neither otherwise.
+	history, err := e.o.History.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
 	if before.IsZero() && (catalog.Term > 0 || t.lease.AnnotatedTerm() > 0) {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
 	}
@@ -103,8 +104,8 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	t.silence = newSilence()
 	t.lease.SetTerm(t.number)
 	e.publish(func(v *view) {
-		v.ledger, v.leading, v.term = ledger, true, t.number
-		v.lastSuccess = lastSuccesses(history)
+		v.leading, v.term, v.latest = true, t.number, latestOf(history)
+		v.setLedger(ledger)
 	})
 	e.define(t, catalog, ledger)
 	e.adopt(ledger)
@@ -146,16 +147,6 @@ func (e *Engine) publish(change func(*view)) {
 	v := *e.view.Load()
 	change(&v)
 	e.view.Store(&v)
-}
-
-func lastSuccesses(h *state.History) map[string]time.Time {
-	m := make(map[string]time.Time, len(h.Jobs))
-	for name, j := range h.Jobs {
-		if j != nil && !j.LastSuccess.IsZero() {
-			m[name] = j.LastSuccess
-		}
-	}
-	return m
 }
 
 // termLevel is how loud terms are told: those of an instance's own jobs concern nobody.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/plan"
@@ -213,14 +212,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 		e.unsure = time.Time{}
 	}
 	e.latency = (3*e.latency + took) / 4
-	e.publish(func(v *view) {
-		v.ledger = ledger
-		for _, s := range out.settled {
-			if s.Run.State == run.StateSucceeded {
-				v.noteSuccess(s.Run.Key.Job, s.Run.EndedAt)
-			}
-		}
-	})
+	e.publish(func(v *view) { v.setLedger(ledger) })
 	if t != nil {
 		t.index.Apply(out.plan.Moves)
 		t.silence.read(time.Now(), e.o.NodeTimeout)
@@ -341,20 +333,8 @@ func (e *Engine) listen(ctx context.Context, t *term) error {
 	}
 	e.adopt(ledger)
 	t.silence.read(time.Now(), e.o.NodeTimeout)
-	e.publish(func(v *view) { v.ledger = ledger })
+	e.publish(func(v *view) { v.setLedger(ledger) })
 	return nil
-}
-
-func (v *view) noteSuccess(job string, at time.Time) {
-	if !at.After(v.lastSuccess[job]) {
-		return
-	}
-	next := maps.Clone(v.lastSuccess)
-	if next == nil {
-		next = make(map[string]time.Time)
-	}
-	next[job] = at
-	v.lastSuccess = next
 }
 
 func earliest(a, b time.Time) time.Time {

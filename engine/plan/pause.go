@@ -45,6 +45,18 @@ func (d *Definitions) waived(key run.Key) time.Time {
 	return latest
 }
 
+// resumed is when a trigger that fires now was last let go on: by a resume that waived instants, or by
+// the end of a pause; zero where nothing tells.
+func (d *Definitions) resumed(key run.Key) time.Time {
+	latest := d.waived(key)
+	for _, name := range pauseKeys(key) {
+		if until := d.pauses[name].Until; until.After(latest) {
+			latest = until
+		}
+	}
+	return latest
+}
+
 func pauseKeys(key run.Key) [3]string {
 	return [3]string{state.PauseAll, state.PauseKey(run.Key{Job: key.Job}), state.PauseKey(key)}
 }

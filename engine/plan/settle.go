@@ -110,7 +110,7 @@ func Late(l *state.Ledger, lost run.Run, o run.Outcome) (canceled []Settled, not
 // lets a fixed delay begin where there is none.
 func end(l *state.Ledger, ended, again run.Run) {
 	l.Remove(ended.ID)
-	ended.Data = nil
+	ended.Data, ended.Again = nil, again.ID != ""
 	l.Finished = append(l.Finished, ended)
 	if again.ID != "" {
 		l.Runs = append(l.Runs, again)

@@ -153,6 +153,29 @@ func (t *Track) Next(l *state.Ledger, now time.Time) (time.Time, bool) {
 	return at, ok
 }
 
+// After returns the n-th instant after a time, or after the trigger was last let go on if that is
+// later, by the version in force and whatever is decided already: for a fixed delay, n intervals
+// later. There is none where the schedule, or a limit, ends before.
+func (d *Definitions) After(t *Track, l *state.Ledger, after time.Time, n int) (time.Time, bool) {
+	if len(t.segments) == 0 {
+		return time.Time{}, false
+	}
+	s, remembered := &t.segments[len(t.segments)-1], l.Triggers[t.Key]
+	if limit := s.rules.limit; !s.until.IsZero() || (limit > 0 && remembered.FiredSince == s.since && remembered.Fired >= limit) {
+		return time.Time{}, false
+	}
+	for _, at := range []time.Time{s.from, d.resumed(t.Key)} {
+		if at.After(after) {
+			after = at
+		}
+	}
+	ok := true
+	for ; n > 0 && ok; n-- {
+		after, ok = s.timeline.Next(after)
+	}
+	return after, ok
+}
+
 // from is where the undecided instants of a trigger begin.
 func from(remembered state.Trigger, watermark time.Time) time.Time {
 	if remembered.Lags() {

@@ -73,6 +73,8 @@ type Run struct {
 	DueAt   time.Time `json:"dueAt"`
 	Attempt int       `json:"attempt"`
 	RetryOf string    `json:"retryOf,omitempty"` // the first run of the occurrence
+	// Again: another attempt of the occurrence follows this one, which has ended.
+	Again bool `json:"again,omitempty"`
 	// Retries counts the retries of the occurrence so far; Recovered: one attempt was a recovery.
 	Retries   int  `json:"retries,omitempty"`
 	Recovered bool `json:"recovered,omitempty"`

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
 )
@@ -21,10 +20,9 @@ type History struct {
 
 // JobHistory is what is kept of one job.
 type JobHistory struct {
-	// LastSuccess is when the newest successful run ended; it outlives the run's own record.
-	LastSuccess time.Time  `json:"lastSuccess,omitzero"`
-	Runs        []run.Run  `json:"runs,omitempty"`  // newest ScheduledAt first
-	Skips       []run.Skip `json:"skips,omitempty"` // newest first
+	Latest
+	Runs  []run.Run  `json:"runs,omitempty"`  // newest ScheduledAt first
+	Skips []run.Skip `json:"skips,omitempty"` // newest first
 }
 
 // Add upserts runs and skips by their IDs and trims to limit(job) runs of each job. Adding
@@ -34,9 +32,7 @@ func (h *History) Add(runs []run.Run, skips []run.Skip, limit func(job string) i
 	for _, r := range runs {
 		j := h.job(r.Key.Job)
 		touched[r.Key.Job] = true
-		if r.State == run.StateSucceeded && r.EndedAt.After(j.LastSuccess) {
-			j.LastSuccess = r.EndedAt
-		}
+		j.Note(r)
 		if i := slices.IndexFunc(j.Runs, func(have run.Run) bool { return have.ID == r.ID }); i >= 0 {
 			j.Runs[i] = r
 			continue

@@ -77,6 +77,17 @@ func (l *Ledger) Unfinished(job string) int {
 	return n
 }
 
+// NeedReview counts the runs of a job that wait for a person to say how they ended.
+func (l *Ledger) NeedReview(job string) int {
+	n := 0
+	for i := range l.Runs {
+		if l.Runs[i].Key.Job == job && l.Runs[i].State == run.StateNeedsReview {
+			n++
+		}
+	}
+	return n
+}
+
 // Claimed counts the runs that were given to a node.
 func (l *Ledger) Claimed(node string) int {
 	n := 0

@@ -120,7 +120,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.elector, err = newElector(s, election.Options{
-		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: renewals{a.telemetry, &a.clock},
+		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: renewals{a.telemetry},
 		Eligible: func() error { return cmp.Or(a.departure.barred(), a.clock.check(), reachable(a.probe)) },
 	}, a.clock.client); err != nil {
 		return err
@@ -139,6 +139,12 @@ func (a *App) open(ctx context.Context) error {
 	a.telemetry.SetLease(func() telemetry.Lease {
 		status := a.elector.Status()
 		return telemetry.Lease{Leading: status.Leading, RenewedAt: status.RenewedAt}
+	})
+	a.telemetry.SetSurroundings(func() telemetry.Surroundings {
+		ahead, _, _ := a.clock.ahead()
+		return telemetry.Surroundings{
+			ClockAhead: ahead, ClockLimit: a.clock.max, AppReachable: a.probe.Reachable(), LedgerLimit: ledger.NameLedger.MaxBytes(),
+		}
 	})
 	if a.jobs, err = newSource(s, kubernetes, a.log); err != nil {
 		return err
@@ -266,6 +272,7 @@ func (a *App) defined(u source.Update) {
 	}
 	a.log.Info("job definitions loaded", slog.String(logkey.Source, u.Origin), slog.Int("jobs", len(u.Document.Jobs)))
 	a.target.set(cmp.Or(u.Document.Target, a.settings.Target))
+	a.telemetry.JobsLoaded(u.Document.Jobs)
 	a.engines.define(u.Document.Jobs)
 }
 

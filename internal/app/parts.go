@@ -82,19 +82,13 @@ func leaseClient(s config.Settings, cfg *rest.Config) (*kube.Client, error) {
 }
 
 // renewals turns the election's events into metrics.
-type renewals struct {
-	telemetry *telemetry.Telemetry
-	clock     *serverClock
-}
+type renewals struct{ telemetry *telemetry.Telemetry }
 
 // Observe implements [election.Observer].
 func (r renewals) Observe(e election.Event) {
 	switch e := e.(type) {
 	case election.Renewed:
 		r.telemetry.LeaseRenewed(e.Took, e.Err)
-		if ahead, _, ok := r.clock.ahead(); ok {
-			r.telemetry.ClockSkew(ahead)
-		}
 	case election.TermEnded:
 		if e.Lost {
 			r.telemetry.LeadershipLost()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasecron/leasecron/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
@@ -24,7 +26,9 @@ func metricsTable(t *testing.T) string {
 	t.Helper()
 	w := newWorld(t)
 	w.Observe(jobs("a"))
-	w.lead(status("a"))
+	a := status("a")
+	a.Job.Recovery, a.SuccessDue = config.RecoveryReview, noon // so that every series is there
+	w.lead(a)
 	w.lease.RenewedAt = noon
 	w.SetSigning(func() error { return nil })
 	families, err := w.registry.Gather()

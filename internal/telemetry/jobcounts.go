@@ -24,8 +24,11 @@ type jobCounts struct {
 	reasons  []run.Reason
 	outcomes []string
 
-	mu   sync.Mutex
-	jobs map[string]*jobCount
+	mu      sync.Mutex
+	jobs    map[string]*jobCount
+	loaded  []string // by this sidecar's definitions
+	inForce []string // by those of the cluster, as far as this sidecar has planned by them
+	leading bool
 }
 
 type jobCount struct {
@@ -41,18 +44,53 @@ func (c *jobCounts) init() {
 	c.jobs = map[string]*jobCount{}
 }
 
-// set makes the series of jobs exist and drops those of all others.
-func (c *jobCounts) set(jobs []config.Job) {
+// load takes note of the definitions of a sidecar that may not lead yet: what it counts in its first
+// second as the leader is an increase only of series that were scraped before.
+func (c *jobCounts) load(jobs []config.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := make(map[string]*jobCount, len(jobs))
-	for i := range jobs {
-		name := jobs[i].Name
-		if next[name] = c.jobs[name]; next[name] == nil {
+	c.loaded = names(jobs)
+	if !c.leading { // what it knows of the cluster's is old
+		c.inForce = nil
+	}
+	c.set()
+}
+
+// force takes note of the jobs that are in force.
+func (c *jobCounts) force(jobs []config.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inForce = names(jobs)
+	c.set()
+}
+
+func (c *jobCounts) lead(leading bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leading = leading
+}
+
+// set makes the series of the jobs exist and drops those of all others. It is called with mu held.
+func (c *jobCounts) set() {
+	next := make(map[string]*jobCount, len(c.loaded))
+	for _, name := range slices.Concat(c.loaded, c.inForce) {
+		switch {
+		case next[name] != nil:
+		case c.jobs[name] != nil:
+			next[name] = c.jobs[name]
+		default:
 			next[name] = c.newJob()
 		}
 	}
 	c.jobs = next
+}
+
+func names(jobs []config.Job) []string {
+	out := make([]string, len(jobs))
+	for i := range jobs {
+		out[i] = jobs[i].Name
+	}
+	return out
 }
 
 // ended counts a run. One of a job that has left is counted too; its series goes with the

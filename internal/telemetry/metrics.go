@@ -9,8 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 // namespace is the prefix of every metric.
@@ -44,6 +46,14 @@ type Lease struct {
 	RenewedAt time.Time
 }
 
+// Surroundings is what a sidecar knows of what it depends on, at one moment.
+type Surroundings struct {
+	ClockAhead   time.Duration // how far its clock is ahead of the API server's; 0: not known
+	ClockLimit   time.Duration // a sidecar whose clock is off by more does not lead
+	AppReachable bool          // the app answered when it was last asked
+	LedgerLimit  int           // bytes that the ledger may have
+}
+
 // Telemetry keeps the metrics of one sidecar. It is an [engine.Observer]. All its methods are
 // safe for concurrent use and none of them blocks.
 type Telemetry struct {
@@ -52,6 +62,8 @@ type Telemetry struct {
 	lease   atomic.Pointer[func() Lease]
 	signing atomic.Pointer[func() error]
 	jobs    jobCounts
+
+	surroundings atomic.Pointer[func() Surroundings]
 
 	runDuration    prometheus.Histogram
 	fireLateness   prometheus.Histogram
@@ -65,7 +77,6 @@ type Telemetry struct {
 	leadershipLost    prometheus.Counter
 	renew             prometheus.Histogram
 	renewFailures     prometheus.Counter
-	clockSkew         prometheus.Gauge
 
 	reloadSuccessful  prometheus.Gauge
 	reloadSuccessTime prometheus.Gauge
@@ -102,8 +113,6 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 	t.renew = histogram("lease_renew_seconds", "Time that one successful renewal of the Lease took.",
 		0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 	t.renewFailures = counter("lease_renew_failures_total", "Renewals of the Lease that failed or got no answer.")
-	t.clockSkew = gauge("clock_skew_seconds",
-		"How far this sidecar's clock is ahead of the API server's; 0 until it was measured.")
 
 	t.reloadSuccessful = gauge("config_last_reload_successful",
 		"1 when the job definitions seen last are in force, 0 when they were missing or refused.")
@@ -121,9 +130,9 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 	reg.MustRegister(
 		t.runDuration, t.fireLateness, t.manualTriggers, t.retries,
 		t.ledgerCommit, t.ledgerCommitFailures,
-		t.leaderTransitions, t.leadershipLost, t.renew, t.renewFailures, t.clockSkew,
+		t.leaderTransitions, t.leadershipLost, t.renew, t.renewFailures,
 		t.reloadSuccessful, t.reloadSuccessTime, info,
-		&t.jobs, &statusCollector{telemetry: t, lastSuccess: map[string]float64{}},
+		&t.jobs, &statusCollector{telemetry: t, latest: map[string]state.Latest{}},
 	)
 	if opts.Runtime {
 		// The two dozen memstats gauges stay out: every series is paid for in every pod.
@@ -147,6 +156,10 @@ func (t *Telemetry) SetLease(lease func() Lease) { t.lease.Store(&lease) }
 // their gauge is not exported.
 func (t *Telemetry) SetSigning(problem func() error) { t.signing.Store(&problem) }
 
+// SetSurroundings says where to read what the sidecar knows of app, clock and store, at each scrape.
+// Without it their gauges are not exported.
+func (t *Telemetry) SetSurroundings(f func() Surroundings) { t.surroundings.Store(&f) }
+
 // LeaseRenewed records one renewal of the Lease, successful or not. It counts no failure of a
 // context that was canceled on purpose; the caller leaves such a renewal out.
 func (t *Telemetry) LeaseRenewed(took time.Duration, err error) {
@@ -162,8 +175,8 @@ func (t *Telemetry) LeaseRenewed(took time.Duration, err error) {
 // engine stepped down, which the engine's events tell.
 func (t *Telemetry) LeadershipLost() { t.leadershipLost.Inc() }
 
-// ClockSkew records how far the local clock is ahead of the API server's; negative: behind.
-func (t *Telemetry) ClockSkew(ahead time.Duration) { t.clockSkew.Set(ahead.Seconds()) }
+// JobsLoaded says which jobs this sidecar would plan if it led: their counters exist from now on.
+func (t *Telemetry) JobsLoaded(jobs []config.Job) { t.jobs.load(jobs) }
 
 // ConfigReloaded records that job definitions seen at a time were accepted, or why they were not.
 func (t *Telemetry) ConfigReloaded(at time.Time, err error) {

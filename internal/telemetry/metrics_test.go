@@ -26,6 +26,7 @@ type world struct {
 	registry *prometheus.Registry
 	status   engine.Status
 	lease    telemetry.Lease
+	around   telemetry.Surroundings
 }
 
 func newWorld(t *testing.T) *world {
@@ -36,6 +37,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.SetStatus(func() engine.Status { return w.status })
 	w.SetLease(func() telemetry.Lease { return w.lease })
+	w.SetSurroundings(func() telemetry.Surroundings { return w.around })
 	return w
 }
 
@@ -269,4 +271,34 @@ func TestConfigReloads(t *testing.T) {
 	w.want([]string{fmt.Sprint("config_last_reload_success_timestamp_seconds{} ", noon.Unix()), "config_last_reload_successful{} 1"}, names...)
 	w.ConfigReloaded(noon.Add(time.Minute), errors.New("line 3"))
 	w.want([]string{fmt.Sprint("config_last_reload_success_timestamp_seconds{} ", noon.Unix()), "config_last_reload_successful{} 0"}, names...)
+}
+
+// A follower's counters exist from the moment at which it has loaded the jobs: what it counts in its
+// first second as the leader, such as the runs that its predecessor lost, is an increase then.
+func TestAFollowersCountersExist(t *testing.T) {
+	w := newWorld(t)
+	lost := func(want ...string) {
+		t.Helper()
+		got := []string{}
+		for _, s := range w.series("runs_total") {
+			if strings.Contains(s, "outcome=lost") {
+				got = append(got, s)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("series (-want +got):\n%s", diff)
+		}
+	}
+	w.JobsLoaded(jobs("a", "b").Jobs)
+	lost("runs_total{job_name=a,outcome=lost} 0", "runs_total{job_name=b,outcome=lost} 0")
+	w.Observe(engine.TermBegan{Term: 2})
+	w.Observe(ended("a", run.StateLost, 0))
+	w.Observe(jobs("a", "b", "of-the-api"))
+	lost("runs_total{job_name=a,outcome=lost} 1", "runs_total{job_name=b,outcome=lost} 0", "runs_total{job_name=of-the-api,outcome=lost} 0")
+	w.JobsLoaded(jobs("a").Jobs)
+	w.Observe(jobs("a", "of-the-api"))
+	lost("runs_total{job_name=a,outcome=lost} 1", "runs_total{job_name=of-the-api,outcome=lost} 0")
+	w.Observe(engine.TermEnded{Term: 2})
+	w.JobsLoaded(jobs("a", "c").Jobs)
+	lost("runs_total{job_name=a,outcome=lost} 1", "runs_total{job_name=c,outcome=lost} 0")
 }

@@ -13,12 +13,14 @@ func (t *Telemetry) Observe(event engine.Event) {
 	switch e := event.(type) {
 	case engine.TermBegan:
 		t.leaderTransitions.Inc()
+		t.jobs.lead(true)
 	case engine.TermEnded:
+		t.jobs.lead(false)
 		if steppedDown(e.Err) {
 			t.leadershipLost.Inc()
 		}
 	case engine.JobsChanged:
-		t.jobs.set(e.Jobs)
+		t.jobs.force(e.Jobs)
 	case engine.RunStarted:
 		t.fireLateness.Observe(seconds(e.Lateness))
 	case engine.RunEnded:

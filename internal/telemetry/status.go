@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 var (
@@ -15,6 +16,11 @@ var (
 		"Time since the last successful renewal of the Lease was sent; only while this sidecar leads.")
 	inFlightDesc    = desc("runs_in_flight", "Runs of this sidecar whose request has not ended.")
 	ledgerBytesDesc = desc("ledger_bytes", "Size of the ledger as this sidecar last saw it.")
+	ledgerLimitDesc = desc("ledger_limit_bytes", "Size beyond which the ledger takes nothing more.")
+	clockSkewDesc   = desc("clock_skew_seconds",
+		"How far this sidecar's clock is ahead of the API server's, negative: behind; 0 while that is not known.")
+	clockLimitDesc = desc("clock_skew_limit_seconds", "Clock skew beyond which this sidecar does not lead.")
+	reachableDesc  = desc("app_reachable", "1 while the app answers, 0 while it does not, or was not asked yet: this sidecar does not lead then.")
 
 	signingDesc = desc("signing_secrets_last_reload_successful",
 		"1 while every signing secret file holds a secret, 0 while one does not and its last good one is in use; absent without such files.")
@@ -23,6 +29,18 @@ var (
 		"When the job is due next, or since when it has been; absent without a next instant. Leader only.", labelJob)
 	lastSuccessDesc = desc("job_last_success_timestamp_seconds",
 		"When the job last succeeded; 0: never. It never goes back. Leader only.", labelJob)
+	lastStartDesc = desc("job_last_start_timestamp_seconds",
+		"When the newest request of the job was begun; 0: never. It never goes back. Leader only.", labelJob)
+	lastFailureDesc = desc("job_last_failure_timestamp_seconds",
+		"When a run of the job last failed or was lost without a further attempt; 0: never. It never goes back. Leader only.", labelJob)
+	successDueDesc = desc("job_success_due_timestamp_seconds",
+		"The second instant after the last success, or after the job was first seen, changed or resumed: a job without a success by then is overdue; "+
+			"absent without such an instant and while paused. Leader only.", labelJob)
+	unfinishedDesc = desc("job_unfinished_runs",
+		"Runs of the job that have not ended, those that wait for a slot or for a retry included. Leader only.", labelJob)
+	reviewDesc = desc("job_runs_in_review",
+		"Runs that wait for a person to say how they ended; of jobs with recovery: review. Leader only.", labelJob)
+	errorDesc     = desc("job_error", "1 while the job cannot run, for a reason that the API tells, else 0. Leader only.", labelJob)
 	pausedDesc    = desc("job_paused", "1 while the job is paused, else 0. Leader only.", labelJob)
 	firstSeenDesc = desc("job_first_seen_timestamp_seconds",
 		"When the job was first loaded. Leader only.", labelJob)
@@ -32,15 +50,16 @@ var (
 type statusCollector struct {
 	telemetry *Telemetry
 
-	mu          sync.Mutex
-	lastSuccess map[string]float64 // the greatest value told of each job
+	mu     sync.Mutex
+	latest map[string]state.Latest // the latest times told of each job
 }
 
 // Describe implements [prometheus.Collector].
 func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, signingDesc,
-		nextFireDesc, lastSuccessDesc, pausedDesc, firstSeenDesc,
+		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc,
+		nextFireDesc, lastStartDesc, lastSuccessDesc, lastFailureDesc, successDueDesc,
+		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, firstSeenDesc,
 	} {
 		ch <- d
 	}
@@ -56,6 +75,9 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if f := c.telemetry.signing.Load(); f != nil {
 		ch <- constGauge(signingDesc, truth((*f)() == nil))
+	}
+	if f := c.telemetry.surroundings.Load(); f != nil {
+		c.collectSurroundings(ch, (*f)())
 	}
 	leading := status.Leading
 	if f := c.telemetry.lease.Load(); f != nil {
@@ -81,44 +103,62 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	c.forget(status.Jobs)
 }
 
+func (c *statusCollector) collectSurroundings(ch chan<- prometheus.Metric, s Surroundings) {
+	ch <- constGauge(ledgerLimitDesc, float64(s.LedgerLimit))
+	ch <- constGauge(clockSkewDesc, s.ClockAhead.Seconds())
+	ch <- constGauge(clockLimitDesc, s.ClockLimit.Seconds())
+	ch <- constGauge(reachableDesc, truth(s.AppReachable))
+}
+
 func (c *statusCollector) collectJob(ch chan<- prometheus.Metric, j *engine.JobStatus) {
 	name := j.Job.Name
 	// A due instant that nobody decides must make time() - next grow; that is what an alert
 	// watches. While a job is paused its instants wait on purpose.
 	next := j.Next
-	if !j.DueSince.IsZero() && !j.Paused {
-		next = j.DueSince
+	if !j.Overdue.IsZero() {
+		next = j.Overdue
 	}
 	if !next.IsZero() {
 		ch <- constGauge(nextFireDesc, timestamp(next), name)
 	}
-	ch <- constGauge(lastSuccessDesc, c.latest(name, timestamp(j.LastSuccess)), name)
+	latest := c.told(name, j.Latest)
+	ch <- constGauge(lastStartDesc, timestamp(latest.LastStart), name)
+	ch <- constGauge(lastSuccessDesc, timestamp(latest.LastSuccess), name)
+	ch <- constGauge(lastFailureDesc, timestamp(latest.LastFailure), name)
+	if !j.SuccessDue.IsZero() {
+		ch <- constGauge(successDueDesc, timestamp(j.SuccessDue), name)
+	}
+	ch <- constGauge(unfinishedDesc, float64(j.InFlight), name)
+	if j.Job.Recovery == config.RecoveryReview || j.NeedsReview > 0 {
+		ch <- constGauge(reviewDesc, float64(j.NeedsReview), name)
+	}
+	ch <- constGauge(errorDesc, truth(j.Error != ""), name)
 	ch <- constGauge(pausedDesc, truth(j.Paused), name)
 	ch <- constGauge(firstSeenDesc, timestamp(j.FirstSeen), name)
 }
 
-// latest is the greatest last success ever told of a job.
-func (c *statusCollector) latest(job string, at float64) float64 {
+// told is the latest of what is and what ever was told of a job.
+func (c *statusCollector) told(job string, latest state.Latest) state.Latest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at = max(at, c.lastSuccess[job])
-	c.lastSuccess[job] = at
-	return at
+	latest = latest.Merge(c.latest[job])
+	c.latest[job] = latest
+	return latest
 }
 
 // forget drops what was told of jobs that have left.
 func (c *statusCollector) forget(jobs []engine.JobStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.lastSuccess) <= len(jobs) {
+	if len(c.latest) <= len(jobs) {
 		return
 	}
-	here := make(map[string]float64, len(jobs))
+	here := make(map[string]state.Latest, len(jobs))
 	for i := range jobs {
 		name := jobs[i].Job.Name
-		here[name] = c.lastSuccess[name]
+		here[name] = c.latest[name]
 	}
-	c.lastSuccess = here
+	c.latest = here
 }
 
 func constGauge(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {

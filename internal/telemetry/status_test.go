@@ -6,12 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/internal/telemetry"
 )
 
 // jobGauges are what only the leader exports.
 var jobGauges = []string{
-	"job_first_seen_timestamp_seconds", "job_last_success_timestamp_seconds", "job_next_fire_timestamp_seconds", "job_paused",
+	"job_error", "job_first_seen_timestamp_seconds", "job_last_failure_timestamp_seconds", "job_last_start_timestamp_seconds",
+	"job_last_success_timestamp_seconds", "job_next_fire_timestamp_seconds", "job_paused", "job_unfinished_runs",
 }
 
 // R191: a former leader does not go on exporting old values of jobs.
@@ -21,10 +24,14 @@ func TestOnlyTheLeaderTellsAboutTheCluster(t *testing.T) {
 
 	w.lead(status("a"))
 	w.want([]string{
+		"job_error{job_name=a} 0",
 		fmt.Sprint("job_first_seen_timestamp_seconds{job_name=a} ", noon.Add(-time.Hour).Unix()),
+		"job_last_failure_timestamp_seconds{job_name=a} 0",
+		"job_last_start_timestamp_seconds{job_name=a} 0",
 		"job_last_success_timestamp_seconds{job_name=a} 0",
 		fmt.Sprint("job_next_fire_timestamp_seconds{job_name=a} ", noon.Add(time.Minute).Unix()),
 		"job_paused{job_name=a} 0",
+		"job_unfinished_runs{job_name=a} 0",
 	}, jobGauges...)
 	w.want([]string{"leader{} 1"}, "leader")
 
@@ -60,7 +67,7 @@ func TestNextFire(t *testing.T) {
 		want   time.Time // zero: no series
 	}{
 		"the next instant": {func(*engine.JobStatus) {}, noon.Add(time.Minute)},
-		"a due instant that nobody decides comes first":     {func(j *engine.JobStatus) { j.DueSince = noon.Add(-time.Hour) }, noon.Add(-time.Hour)},
+		"a due instant that nobody decides comes first":     {func(j *engine.JobStatus) { j.DueSince, j.Overdue = noon.Add(-time.Hour), noon.Add(-time.Hour) }, noon.Add(-time.Hour)},
 		"a pause is no reason for an alarm":                 {func(j *engine.JobStatus) { j.DueSince, j.Paused = noon.Add(-time.Hour), true }, noon.Add(time.Minute)},
 		"a job that will not be due again has no such time": {func(j *engine.JobStatus) { j.Next = time.Time{} }, time.Time{}},
 	}
@@ -120,4 +127,26 @@ func TestSigningSecrets(t *testing.T) {
 	w.want([]string{"signing_secrets_last_reload_successful{} 1"}, "signing_secrets_last_reload_successful")
 	problem = errors.New("the file is gone")
 	w.want([]string{"signing_secrets_last_reload_successful{} 0"}, "signing_secrets_last_reload_successful")
+}
+
+// A sidecar that does not lead tells why it would not, too.
+func TestGaugesOfTheSurroundings(t *testing.T) {
+	w := newWorld(t)
+	w.around = telemetry.Surroundings{ClockAhead: -90 * time.Second, ClockLimit: time.Minute, AppReachable: true, LedgerLimit: 1 << 20}
+	w.want([]string{"app_reachable{} 1", "clock_skew_limit_seconds{} 60", "clock_skew_seconds{} -90", "ledger_limit_bytes{} 1048576"},
+		"app_reachable", "clock_skew_seconds", "clock_skew_limit_seconds", "ledger_limit_bytes")
+}
+
+func TestWhatSomebodyHasToLookAt(t *testing.T) {
+	w := newWorld(t)
+	a, b := status("a"), status("b")
+	a.Job.Recovery, a.NeedsReview, a.InFlight = config.RecoveryReview, 2, 3
+	b.Error, b.SuccessDue = "its zone is gone", noon
+	w.lead(a, b)
+	w.want([]string{
+		"job_error{job_name=a} 0", "job_error{job_name=b} 1",
+		"job_runs_in_review{job_name=a} 2",
+		fmt.Sprint("job_success_due_timestamp_seconds{job_name=b} ", noon.Unix()),
+		"job_unfinished_runs{job_name=a} 3", "job_unfinished_runs{job_name=b} 0",
+	}, "job_error", "job_runs_in_review", "job_success_due_timestamp_seconds", "job_unfinished_runs")
 }
