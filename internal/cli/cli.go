@@ -75,7 +75,8 @@ Lease, and the leader fires every job as an HTTP callback into the app.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRunCommand(environ), newValidateCommand(), newNextCommand(), newSchemaCommand(), newDrainCommand(environ), newVersionCommand())
+	root.AddCommand(newRunCommand(environ), newValidateCommand(), newNextCommand(), newSchemaCommand(), newDrainCommand(environ),
+		newPackCommand(), newInjectCommand(), newVersionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	markArguments(root)
 	return root
