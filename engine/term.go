@@ -63,6 +63,10 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("read catalog: %w", err)
 	}
+	// What a follower remembers of the ledger is old: a swap from that would only be refused first.
+	if _, err := e.o.Ledger.Read(ctx); err != nil {
+		return fmt.Errorf("read ledger: %w", err)
+	}
 	var before, cut time.Time
 	var number int64
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
