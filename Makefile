@@ -94,6 +94,11 @@ bench: ## Run the benchmarks
 bench-lateness: test-tools ## Measure lateness against a memory ledger for SAMPLES (600) seconds, and a crowd
 	@$(with_controlplane) go test ./test/bench -count 1 -v -timeout 0 -bench.samples $${SAMPLES:-600}
 
+.PHONY: bench-election
+bench-election: test-tools ## Measure hand-over, crash, requests and cut-off beside client-go's elector, against their limits
+	@echo "measuring for some five minutes, best on a machine that does nothing else"
+	@$(with_controlplane) go test ./test/electionbench -count 1 -v -timeout 15m -election.full
+
 .PHONY: bench-footprint
 bench-footprint: test-tools build ## Measure size, memory, CPU and start of the sidecar against their limits
 	@echo "measuring for a minute and a half"
