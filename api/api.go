@@ -28,6 +28,11 @@ type Engine interface {
 	Resume(ctx context.Context, key run.Key, skip bool) error
 	// Resolve ends a run that needs review as a person says that it ended.
 	Resolve(ctx context.Context, id string, as run.State, note string) (run.Run, error)
+	// Complete takes the app's word on how an asynchronous run ended, and returns the run once that is
+	// in the ledger.
+	Complete(ctx context.Context, id string, result engine.Result) (run.Run, error)
+	// Heartbeat notes that the app works on a run; percent nil and an empty text say nothing new.
+	Heartbeat(ctx context.Context, id string, percent *int, text string) (engine.Alive, error)
 	// Runs returns recent runs, newest scheduled instant first, at most limit; of one job where
 	// job is not empty.
 	Runs(ctx context.Context, job string, limit int) ([]run.Run, error)

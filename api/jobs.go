@@ -36,6 +36,8 @@ type Job struct {
 	Path        string    `json:"path"`
 	Method      string    `json:"method"`
 	Timeout     string    `json:"timeout" example:"30s"`
+	Async       bool      `json:"async,omitempty" doc:"The app may answer 202 and say later how a run ended."`
+	Heartbeat   string    `json:"heartbeatTimeout,omitempty" example:"2m0s" doc:"How long it may be silent until then; absent: as long as it likes."`
 	Overlap     string    `json:"overlap"`
 	Recovery    string    `json:"recovery"`
 	Scope       string    `json:"scope"`
@@ -121,8 +123,11 @@ func (s *Server) jobOf(j *engine.JobStatus) Job {
 		InFlight: j.InFlight, Error: j.Error,
 		Target: cmp.Or(j.Job.Target, s.opts.DefaultTarget), Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
 		Overlap: string(j.Job.Overlap), Recovery: string(j.Job.Recovery), Scope: string(j.Job.Scope),
-		MaxRetries: j.Job.Retry.MaxRetries,
-		Triggers:   make([]Trigger, len(j.Job.Triggers)),
+		MaxRetries: j.Job.Retry.MaxRetries, Async: j.Job.Async,
+		Triggers: make([]Trigger, len(j.Job.Triggers)),
+	}
+	if j.Job.HeartbeatTimeout > 0 {
+		out.Heartbeat = j.Job.HeartbeatTimeout.String()
 	}
 	for i, t := range j.Job.Triggers {
 		out.Triggers[i] = Trigger{

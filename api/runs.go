@@ -40,6 +40,9 @@ type Run struct {
 	Status             int       `json:"status,omitempty" doc:"HTTP status of the app's answer."`
 	Message            string    `json:"message,omitempty" doc:"What the app said, or what went wrong."`
 	Unknown            bool      `json:"unknown,omitempty" doc:"The app may have done the work although no answer arrived."`
+	AppCode            string    `json:"appCode,omitempty" doc:"The app's own code of a failure."`
+	Async              bool      `json:"async,omitempty" doc:"The app has accepted the run with 202, and says later how it ended."`
+	Progress           *Progress `json:"progress,omitempty" doc:"What the app says of it while it works."`
 }
 
 func runOf(r *run.Run) Run {
@@ -50,6 +53,7 @@ func runOf(r *run.Run) Run {
 		ScheduledAt: r.ScheduledAt.UTC(), CoveredUntil: r.CoveredUntil.UTC(), Coalesced: r.Coalesced,
 		DueAt: r.DueAt.UTC(), DecidedAt: r.DecidedAt.UTC(), FiredAt: r.FiredAt.UTC(), EndedAt: r.EndedAt.UTC(),
 		Node: r.Node, Term: r.Term, Code: r.Code, Status: r.Status, Message: r.Message, Unknown: r.Unknown,
+		AppCode: r.AppCode, Async: r.Async, Progress: progressOf(r.Progress),
 	}
 }
 

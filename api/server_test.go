@@ -42,6 +42,8 @@ type fakeEngine struct {
 	err    error
 	asked  []string
 	data   json.RawMessage
+
+	nextBefore time.Time
 }
 
 func (f *fakeEngine) Status() engine.Status { return f.status }
@@ -73,6 +75,27 @@ func (f *fakeEngine) Resolve(_ context.Context, id string, as run.State, note st
 	r := succeeded()
 	r.State, r.Message = as, note
 	return r, f.err
+}
+
+func (f *fakeEngine) Complete(_ context.Context, id string, result engine.Result) (run.Run, error) {
+	f.asked = append(f.asked, fmt.Sprintf("complete %s %+v", id, result))
+	r := succeeded()
+	r.Async, r.Message = true, result.Message
+	if result.Failed {
+		r.State, r.Code, r.AppCode = run.StateFailed, run.CodeFailed, result.Code
+	}
+	return r, f.err
+}
+
+func (f *fakeEngine) Heartbeat(_ context.Context, id string, percent *int, text string) (engine.Alive, error) {
+	said := "-"
+	if percent != nil {
+		said = fmt.Sprint(*percent)
+	}
+	f.asked = append(f.asked, fmt.Sprintf("heartbeat %s %s %q", id, said, text))
+	r := succeeded()
+	r.State = run.StateRunning
+	return engine.Alive{Run: r, TimeoutAt: noon.Add(time.Hour), NextBefore: f.nextBefore}, f.err
 }
 
 func (f *fakeEngine) Runs(_ context.Context, job string, limit int) ([]run.Run, error) {

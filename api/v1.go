@@ -50,6 +50,7 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 	s.registerResumes(api)
 	s.registerRuns(api)
 	s.registerResolve(api)
+	s.registerAsync(api)
 	if s.opts.Drain != nil {
 		s.registerDrain(api)
 	}

@@ -37,6 +37,7 @@ func (d *decoder) job(n *node, at place, def defaults) Job {
 	d.policies(o, &job)
 	job.Data = d.data(o)
 	job.Paused, _ = o.boolean("paused")
+	d.asynchronous(o, &job)
 	if scope, ok := word(o, "scope", scopes...); ok {
 		job.Scope = scope
 	}

@@ -237,6 +237,18 @@ func TestRefused(t *testing.T) {
 			"defaults: {requireTimeZone: true}\n" + job("schedule: '0 3 * * *'"),
 			"f:5:15: jobs[0].schedule (job a): has no time zone, and defaults.requireTimeZone is set (want timeZone, UTC if that is meant)",
 		},
+		"silence of an app that answers when it is done": {
+			job("heartbeatTimeout: 10s"),
+			"f:4:23: jobs[0].heartbeatTimeout (job a): has a meaning only with async: true",
+		},
+		"a silence that the timeout ends": {
+			job("async: true\n    timeout: 60s\n    heartbeatTimeout: 1m"),
+			"f:6:23: jobs[0].heartbeatTimeout (job a): is 1m, and timeout, which ends the run whatever the app says, is 1m (want a shorter one)",
+		},
+		"a silence of less than a second": {
+			job("async: true\n    heartbeatTimeout: 999ms"),
+			"f:5:23: jobs[0].heartbeatTimeout (job a): \"999ms\" is out of range (want 1s to 720h)",
+		},
 		// DESIGN: an invalid document is refused whole; the last good one stays in force.
 		"a paused job with a bad schedule": { // R172
 			job("paused: true\n    schedule: '0 3 * *'"),

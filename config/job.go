@@ -10,24 +10,29 @@ import (
 // Job is one job, checked and with every default filled in: the form in which the catalog
 // keeps a version of it. Equal jobs marshal to equal bytes.
 type Job struct {
-	Name         string            `json:"name"`
-	Description  string            `json:"description,omitempty"`
-	Target       string            `json:"target,omitempty"` // base URL without a trailing slash; empty: the sidecar's own
-	Path         string            `json:"path"`             // starts with a slash
-	Method       string            `json:"method"`           // POST, PUT or PATCH
-	Headers      map[string]string `json:"headers,omitempty"`
-	BearerFile   string            `json:"bearerFile,omitempty"`
-	Data         json.RawMessage   `json:"data,omitempty"` // a JSON object, numbers as written
-	Paused       bool              `json:"paused,omitempty"`
-	Timeout      time.Duration     `json:"timeout"`            // of one attempt
-	Deadline     time.Duration     `json:"deadline,omitempty"` // of all attempts of an occurrence, 0: none
-	Overlap      Overlap           `json:"overlap"`
-	MaxParallel  int               `json:"maxParallel,omitempty"` // with OverlapParallel, 0: no limit
-	Retry        Retry             `json:"retry,omitzero"`
-	Recovery     Recovery          `json:"recovery"`
-	Scope        Scope             `json:"scope"`
-	HistoryLimit int               `json:"historyLimit"`
-	Triggers     []Trigger         `json:"triggers,omitempty"`
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Target      string            `json:"target,omitempty"` // base URL without a trailing slash; empty: the sidecar's own
+	Path        string            `json:"path"`             // starts with a slash
+	Method      string            `json:"method"`           // POST, PUT or PATCH
+	Headers     map[string]string `json:"headers,omitempty"`
+	BearerFile  string            `json:"bearerFile,omitempty"`
+	Data        json.RawMessage   `json:"data,omitempty"` // a JSON object, numbers as written
+	Paused      bool              `json:"paused,omitempty"`
+	Timeout     time.Duration     `json:"timeout"`            // of one attempt
+	Deadline    time.Duration     `json:"deadline,omitempty"` // of all attempts of an occurrence, 0: none
+	// Async: the app may answer 202 and say later how the run ended. HeartbeatTimeout is how long it may
+	// be silent until then, 0: as long as it likes.
+	Async            bool          `json:"async,omitempty"`
+	HeartbeatTimeout time.Duration `json:"heartbeatTimeout,omitempty"`
+
+	Overlap      Overlap   `json:"overlap"`
+	MaxParallel  int       `json:"maxParallel,omitempty"` // with OverlapParallel, 0: no limit
+	Retry        Retry     `json:"retry,omitzero"`
+	Recovery     Recovery  `json:"recovery"`
+	Scope        Scope     `json:"scope"`
+	HistoryLimit int       `json:"historyLimit"`
+	Triggers     []Trigger `json:"triggers,omitempty"`
 	// Calendars are the ones that the triggers name, so that a version of a job needs nothing else.
 	Calendars map[string]schedule.CalendarSpec `json:"calendars,omitempty"`
 }

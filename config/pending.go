@@ -17,4 +17,4 @@ var pendingSettings = []string{
 var pendingValues = map[string][]string{}
 
 // pendingKeys are keys of a job that are known.
-var pendingKeys = []string{"async"}
+var pendingKeys = []string{}

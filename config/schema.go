@@ -68,17 +68,20 @@ type jobSpec struct {
 	Description string `json:"description,omitempty" jsonschema:"minLength=1,maxLength=1024"`
 	Path        string `json:"path" jsonschema:"pattern=^/,maxLength=2048" jsonschema_description:"What is called, below target."`
 	policiesSpec
-	Data     dataSpec      `json:"data,omitempty" jsonschema_description:"Arrives in the body as data. At most 256 KiB as JSON."`
-	Paused   bool          `json:"paused,omitempty" jsonschema_description:"Whether its instants wait."`
-	Scope    scopeSpec     `json:"scope,omitempty" jsonschema_description:"Who runs it. Default cluster: one replica."`
-	Schedule scheduleSpec  `json:"schedule,omitempty" jsonschema_description:"Shorthand for one trigger named default."`
-	Triggers []triggerSpec `json:"triggers,omitempty" jsonschema:"maxItems=100" jsonschema_description:"When it is due. Without any it runs only when asked for."`
+	Data             dataSpec      `json:"data,omitempty" jsonschema_description:"Arrives in the body as data. At most 256 KiB as JSON."`
+	Paused           bool          `json:"paused,omitempty" jsonschema_description:"Whether its instants wait."`
+	Scope            scopeSpec     `json:"scope,omitempty" jsonschema_description:"Who runs it. Default cluster: one replica."`
+	Async            bool          `json:"async,omitempty" jsonschema_description:"Whether the app may answer 202 and say later how the run ended."`
+	HeartbeatTimeout durationSpec  `json:"heartbeatTimeout,omitempty" jsonschema_description:"With async: how long the app may be silent between the 202 and the end, from 1s. Default: as long as it likes."`
+	Schedule         scheduleSpec  `json:"schedule,omitempty" jsonschema_description:"Shorthand for one trigger named default."`
+	Triggers         []triggerSpec `json:"triggers,omitempty" jsonschema:"maxItems=100" jsonschema_description:"When it is due. Without any it runs only when asked for."`
 }
 
 // JSONSchemaExtend adds what tags cannot say.
 func (jobSpec) JSONSchemaExtend(s *jsonschema.Schema) {
 	named(s)
 	s.Not = &jsonschema.Schema{Required: []string{"schedule", "triggers"}}
+	s.DependentRequired = map[string][]string{"heartbeatTimeout": {"async"}}
 }
 
 type triggerSpec struct {

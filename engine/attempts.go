@@ -74,22 +74,12 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 			Message: err.Error(),
 		}
 	}
-	timeout := h.job.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	if h.job.Deadline > 0 { // of all attempts together; for the first one that is all of it
-		timeout = min(timeout, h.job.Deadline)
-	}
-	if h.job.Deadline > 0 && !h.run.FirstStartedAt.IsZero() {
-		left := h.run.FirstStartedAt.Add(h.job.Deadline).Sub(e.wall())
-		if left <= 0 {
-			return run.Outcome{
-				State: run.StateFailed, Code: run.CodeTimeout, NotSent: true, EndedAt: e.wall(),
-				Message: "the deadline of " + h.job.Deadline.String() + " has passed",
-			}
+	timeout, ok := timeoutOf(h.job, h.run, e.wall())
+	if !ok {
+		return run.Outcome{
+			State: run.StateFailed, Code: run.CodeTimeout, NotSent: true, EndedAt: e.wall(),
+			Message: "the deadline of " + h.job.Deadline.String() + " has passed",
 		}
-		timeout = min(timeout, left)
 	}
 	select {
 	case <-h.turn: // of a run that was due no later than this one, so it is not waited for long
@@ -98,6 +88,9 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 	}
 	r := h.run
 	r.FiredAt = e.wall()
+	e.mu.Lock()
+	h.open.expires = time.Now().Add(timeout)
+	e.mu.Unlock()
 	h.begun()
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
@@ -106,6 +99,23 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 		MayStart: func() error { return e.mayStart(h) },
 		Started:  func(at time.Time) { e.noteStarted(h, at) },
 	})
+}
+
+// timeoutOf is how long an attempt that starts then may take; it reports false where the deadline of
+// all attempts together has passed.
+func timeoutOf(job config.Job, r run.Run, starts time.Time) (time.Duration, bool) {
+	timeout := job.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	if job.Deadline <= 0 {
+		return timeout, true
+	}
+	timeout = min(timeout, job.Deadline) // for the first one that is all of it
+	if !r.FirstStartedAt.IsZero() {
+		timeout = min(timeout, r.FirstStartedAt.Add(job.Deadline).Sub(starts))
+	}
+	return timeout, timeout > 0
 }
 
 // fencingTerm is the token that the app is told; runs of an instance's own have none.

@@ -225,7 +225,11 @@ func (t *term) jobOf(r run.Run) config.Job {
 	if t.definitions == nil {
 		return config.Job{}
 	}
-	v, ok := t.definitions.Version(r.Key.Job, r.Version)
+	return jobOf(t.definitions, r)
+}
+
+func jobOf(d *plan.Definitions, r run.Run) config.Job {
+	v, ok := d.Version(r.Key.Job, r.Version)
 	if !ok {
 		return config.Job{}
 	}

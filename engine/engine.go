@@ -138,6 +138,10 @@ type Engine struct {
 	lastBeat time.Time
 	unsure   time.Time // until then a swap of a term that failed may claim runs all the same
 	looked   time.Time // when that was last looked for
+	// inherited: what the process before this one has left is settled; heirloom are the definitions
+	// that its runs were decided by.
+	inherited bool
+	heirloom  *plan.Definitions
 }
 
 // desired is the set of jobs that the definitions' source last published.
@@ -231,9 +235,11 @@ func (e *Engine) Define(jobs []config.Job) {
 }
 
 // Drain waits until this node's runs are reported. What is still open when ctx ends is recorded
-// as lost, so that recovery applies, its requests are ended, and [Status] counts it as abandoned.
-// No leadership may be taken up any more when it is called. The engine goes on until Run ends: it
-// still writes down what it is asked for others, and reports what it could not report in time.
+// as lost, so that recovery applies, its requests are ended, and [Status] counts it as abandoned; but
+// runs that the app has accepted stay open, since the app may live on and be heard by the next process
+// in this place. No leadership may be taken up any more when it is called. The engine goes on until
+// Run ends: it still writes down what it is asked for others, and reports what it could not report in
+// time.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.draining.Store(true)
 	if e.awaitIdle(ctx) == nil {
@@ -241,7 +247,16 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	e.abandon = errors.New("the shutdown grace ended")
+	open := 0
+	for _, h := range e.held {
+		if h.stage == stageOpen {
+			open++
+		}
+	}
 	e.mu.Unlock()
+	if open > 0 {
+		e.log.Info("leaving accepted runs open, for the next process in this place or a verdict", slog.Int(logkey.Count, open))
+	}
 	e.poke()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

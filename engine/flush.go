@@ -23,7 +23,7 @@ const (
 type flush struct {
 	mu     sync.Mutex
 	busy   bool
-	stored map[string]bool // IDs that the history has and the ledger may drop
+	stored map[string]string // what the history has and the ledger may drop: IDs, and messages
 	since  time.Time       // when something began to wait; zero: nothing does
 	urgent bool            // room is needed in the ledger
 	failed backoff
@@ -83,12 +83,12 @@ func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(ti
 		return
 	}
 	f.failed.succeed()
-	f.stored = make(map[string]bool, len(runs)+len(skips))
+	f.stored = make(map[string]string, len(runs)+len(skips))
 	for _, r := range runs {
-		f.stored[r.ID] = true
+		f.stored[r.ID] = r.Message
 	}
 	for _, s := range skips {
-		f.stored[skipID(s)] = true
+		f.stored[skipID(s)] = ""
 	}
 }
 
@@ -114,8 +114,8 @@ func (f *flush) remove(l *state.Ledger) bool {
 		return false
 	}
 	before := len(l.Finished) + len(l.Skipped)
-	l.Finished = slices.DeleteFunc(l.Finished, func(r run.Run) bool { return f.stored[r.ID] })
-	l.Skipped = slices.DeleteFunc(l.Skipped, func(s run.Skip) bool { return f.stored[skipID(s)] })
+	l.Finished = slices.DeleteFunc(l.Finished, f.has)
+	l.Skipped = slices.DeleteFunc(l.Skipped, f.hasSkip)
 	return len(l.Finished)+len(l.Skipped) != before
 }
 
@@ -126,17 +126,21 @@ func (f *flush) forget(l *state.Ledger) {
 	if len(f.stored) == 0 {
 		return
 	}
-	for _, r := range l.Finished {
-		if f.stored[r.ID] {
-			return
-		}
-	}
-	for _, s := range l.Skipped {
-		if f.stored[skipID(s)] {
-			return
-		}
+	if slices.ContainsFunc(l.Finished, f.has) || slices.ContainsFunc(l.Skipped, f.hasSkip) {
+		return
 	}
 	f.stored = nil
+}
+
+// has reports whether the history has a run as it is. One that got a note since is written once more.
+func (f *flush) has(r run.Run) bool {
+	message, stored := f.stored[r.ID]
+	return stored && message == r.Message
+}
+
+func (f *flush) hasSkip(s run.Skip) bool {
+	_, stored := f.stored[skipID(s)]
+	return stored
 }
 
 // next is when, by the monotonic clock, the loop has to look at the flush again; zero: not before

@@ -18,6 +18,7 @@ var (
 	errGivenUp  = errors.New("the run was given up before it was sent")
 	errCanceled = errors.New("the run was canceled")
 	errLost     = errors.New("the sidecar stops waiting for the run")
+	errTold     = errors.New("the app has said how the run ended")
 )
 
 // stage is how far this node has come with a run that it holds.
@@ -26,6 +27,7 @@ type stage int
 const (
 	stageWaiting stage = iota // claimed in the ledger, not sent
 	stageSent                 // may have been sent
+	stageOpen                 // accepted by the app, which says later how it ended
 	stageEnded                // its outcome is known and not in the ledger yet
 	stageGivenUp              // will never be sent by this node: to be handed back
 )
@@ -42,6 +44,9 @@ type held struct {
 	lost    bool            // the ledger does not count on it any more
 	cancel  context.CancelCauseFunc
 	outcome run.Outcome
+	open    open          // of a run that was sent
+	done    chan struct{} // closed when this node has forgotten the run
+	final   *run.Run      // set before that, where this node's report has ended it
 }
 
 // report is what the next swap says of a held run.
@@ -51,8 +56,10 @@ type report struct {
 	run     run.Run
 	job     config.Job
 	outcome run.Outcome
-	beat    bool // say that this node still works on it
-	abandon bool // the grace is over
+	beat    bool          // say that this node still works on it
+	accept  bool          // say that the app has accepted it
+	abandon bool          // the grace is over
+	said    *run.Progress // what the app says of it
 }
 
 // reports gathers what there is to say. Without a term, a heartbeat is due every third of the
@@ -60,7 +67,7 @@ type report struct {
 func (e *Engine) reports(t *term) []report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	beat := t == nil && time.Since(e.lastBeat) >= e.o.NodeTimeout/3
+	due := time.Since(e.lastBeat) >= e.o.NodeTimeout/3
 	var out []report
 	for id, h := range e.held {
 		if h.stage == stageWaiting && !h.sending && (t == nil || h.lease != t.lease) {
@@ -68,8 +75,9 @@ func (e *Engine) reports(t *term) []report {
 		}
 		r := report{id: id, stage: h.stage, run: h.run, job: h.job, outcome: h.outcome}
 		r.abandon = e.abandon != nil && h.stage != stageEnded && h.stage != stageGivenUp
-		r.beat = beat && h.stage == stageSent && !h.lost
-		if h.stage == stageEnded || h.stage == stageGivenUp || r.beat || r.abandon {
+		r.accept, r.said = h.stage == stageOpen && !h.open.recorded, h.open.said
+		r.beat = due && h.inFlight() && !h.lost && (t == nil || h.open.news)
+		if h.stage == stageEnded || h.stage == stageGivenUp || r.beat || r.accept || r.abandon {
 			out = append(out, r)
 		}
 	}
@@ -82,7 +90,7 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	current := l.Run(r.id)
 	if current == nil || current.Node != e.o.Node {
 		// The verdict that came first stands. The app may still be at work: its answer is worth a note.
-		if r.stage == stageSent && !r.abandon {
+		if r.stage == stageSent && !r.abandon { // of one that was accepted the app says it where it is asked
 			out.lost = append(out.lost, r.id)
 			return
 		}
@@ -103,17 +111,26 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	case r.stage == stageGivenUp:
 		out.changed = plan.HandBack(l, r.id, e.o.Node) || out.changed
 		out.gone = append(out.gone, r.id)
+	case r.abandon && r.stage == stageOpen && !e.o.Instance:
+		// The app may be at work for long yet. If this process starts again in its place it takes the run
+		// over, else a leader finds that nobody speaks of it any more.
+		out.changed = r.accept && plan.Accept(l, r.id, e.o.Node, r.run.FiredAt) || out.changed
+		out.gone = append(out.gone, r.id)
 	case r.abandon:
 		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
 			func(run.Run) config.Job { return r.job }, now, e.o.NewID))
 		out.abandoned++
 		out.gone = append(out.gone, r.id)
-	case r.beat && current.State.Claimed(): // a verdict that came first stands
+	case (r.beat || r.accept) && current.State.Claimed(): // a verdict that came first stands
 		current.Beat++
 		current.Silent = 0
 		current.State = run.StateRunning
 		if current.FiredAt.IsZero() {
 			current.FiredAt = r.run.FiredAt
+		}
+		current.Async = current.Async || r.stage == stageOpen
+		if r.said != nil {
+			current.Progress = r.said
 		}
 		out.changed = true
 	}
@@ -126,10 +143,12 @@ func (e *Engine) release(out committed, reports []report) {
 	defer e.mu.Unlock()
 	for _, id := range out.gone {
 		if h := e.held[id]; h != nil {
-			if h.cancel != nil {
-				h.cancel(errLost)
+			for i := range out.settled {
+				if out.settled[i].Run.ID == id {
+					h.final = &out.settled[i].Run
+				}
 			}
-			delete(e.held, id)
+			e.forget(h)
 		}
 	}
 	for _, id := range out.lost {
@@ -141,8 +160,27 @@ func (e *Engine) release(out committed, reports []report) {
 		if r.beat {
 			e.lastBeat = time.Now()
 		}
+		if h := e.held[r.id]; h != nil && (r.beat || r.accept) {
+			h.open.recorded = h.open.recorded || r.accept
+			h.open.news = h.open.news && h.open.said != r.said
+		}
 	}
 }
+
+// forget lets go of a run of which nothing is left to say. The caller holds Engine.mu.
+func (e *Engine) forget(h *held) {
+	if cancel := h.cancel; cancel != nil && h.outcome.Told {
+		// The app may be about to answer: it gets the time to do so.
+		time.AfterFunc(answerTime, func() { cancel(errTold) })
+	} else if cancel != nil {
+		cancel(errLost)
+	}
+	delete(e.held, h.run.ID)
+	close(h.done)
+}
+
+// inFlight reports whether the app works on the run. The caller holds Engine.mu.
+func (h *held) inFlight() bool { return h.stage == stageSent || h.stage == stageOpen }
 
 // adopt takes up the runs that the ledger shows as this node's and that it does not hold: a swap
 // whose answer was lost has claimed them, so they were surely not sent. It also ends the attempts
@@ -157,10 +195,13 @@ func (e *Engine) adopt(l *state.Ledger) {
 		}
 		h := e.held[r.ID]
 		if h == nil && r.State == run.StateRunning {
-			continue // this node has worked on it: it is not to be sent again, whatever became of it
+			if r.Async && e.abandon == nil {
+				e.takeUp(r) // of the process before this one
+			}
+			continue // it has been worked on: it is not to be sent again, whatever became of it
 		}
 		if h == nil {
-			h = &held{run: r}
+			h = &held{run: r, done: make(chan struct{})}
 			if t := e.term; t != nil && t.ctx.Err() == nil && t.number == r.Term {
 				h.job, h.lease = t.jobOf(r), t.lease
 			} else {
@@ -168,10 +209,15 @@ func (e *Engine) adopt(l *state.Ledger) {
 			}
 			e.held[r.ID] = h
 		}
-		if r.Cancel && h.cancel != nil {
+		switch {
+		case !r.Cancel:
+		case h.stage == stageOpen:
+			e.endOpen(h, canceledOpen(e.wall()))
+		case h.cancel != nil && h.stage != stageEnded:
 			h.cancel(errCanceled)
 		}
 	}
+	e.dropOpen(l)
 	if unwanted {
 		e.poke() // it is handed back in a turn of its own, soon
 	}
@@ -251,8 +297,18 @@ func (e *Engine) end(h *held, o run.Outcome) {
 		o.StartedAt = o.StartedAt.Round(0).UTC().Truncate(time.Microsecond)
 	}
 	e.mu.Lock()
-	h.outcome = o
 	h.cancel = nil
+	if h.outcome.Told { // the app has been quicker with its word than with its answer
+		e.mu.Unlock()
+		return
+	}
+	if accepted(h, o) {
+		h.stage, h.open.heard = stageOpen, time.Now()
+		e.mu.Unlock()
+		e.poke()
+		return
+	}
+	h.outcome = o
 	switch {
 	case o.Refused && o.NotSent:
 		h.stage = stageGivenUp
@@ -264,20 +320,22 @@ func (e *Engine) end(h *held, o run.Outcome) {
 	e.poke()
 }
 
-// nextReport is when a heartbeat is due, or a look for claims that may be stored late; zero: nothing is.
+// nextReport is when there is something to say of a held run, or a claim to be looked for that may
+// be stored late; zero: nothing is.
 func (e *Engine) nextReport() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.term != nil {
-		return time.Time{}
-	}
 	var next time.Time
-	if !e.unsure.IsZero() {
+	if e.term == nil && !e.unsure.IsZero() {
 		next = e.wallAt(e.looked.Add(lookEvery))
 	}
 	for _, h := range e.held {
-		if h.stage == stageSent {
-			return earliest(next, e.wallAt(e.lastBeat.Add(e.o.NodeTimeout/3)))
+		if h.inFlight() && (e.term == nil || h.open.news) {
+			next = earliest(next, e.wallAt(e.lastBeat.Add(e.o.NodeTimeout/3)))
+		}
+		if h.stage == stageOpen {
+			at, _ := h.expiry()
+			next = earliest(next, e.wallAt(at))
 		}
 	}
 	return next

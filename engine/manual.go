@@ -143,5 +143,7 @@ func (e *Engine) Runs(ctx context.Context, job string, limit int) ([]run.Run, er
 		}
 	}
 	slices.SortFunc(out, state.NewestFirst)
-	return out[:min(limit, len(out))], nil
+	out = out[:min(limit, len(out))]
+	e.withProgress(out)
+	return out, nil
 }

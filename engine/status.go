@@ -17,7 +17,7 @@ func (e *Engine) Status() Status {
 	e.mu.Lock()
 	s.Held = len(e.held)
 	for _, h := range e.held {
-		if h.stage == stageSent {
+		if h.inFlight() {
 			s.InFlight++
 		}
 	}

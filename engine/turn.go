@@ -29,6 +29,10 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		e.endTerm(t)
 		t = nil
 	}
+	e.expire()
+	if err := e.inherit(ctx); err != nil {
+		return e.failed(t, err)
+	}
 	next, err := e.lead(ctx, t, attempts)
 	if err != nil {
 		return e.failed(t, err)
@@ -256,7 +260,7 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}
 	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)
 	lost := plan.Lose(l, func(r run.Run) bool {
-		return r.Node != e.o.Node && (e.o.Exclusive || e.succeeds(r) || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
+		return r.Node != e.o.Node && (e.succeeds(r) && !e.orphaned(r) || t.silence.of(r, time.Now()) >= e.o.NodeTimeout)
 	}, t.jobOf, now, e.o.NewID)
 	e.noteSettled(&out, lost)
 	t.silence.carry(l, time.Now())
@@ -273,9 +277,6 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	out.changed = out.changed || out.plan.Changed
 	return out
 }
-
-// succeeds reports whether this process took the place of the one that had the run.
-func (e *Engine) succeeds(r run.Run) bool { return e.o.Place != "" && r.Place == e.o.Place }
 
 // noteSettled turns runs that ended into events.
 func (e *Engine) noteSettled(out *committed, settled []plan.Settled) {

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -42,7 +41,8 @@ func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled,
 	r := *open
 	o := report.Outcome
 	r.Code, r.Status, r.Unknown = o.Code, o.Status, o.Unknown
-	r.Message = Clip(o.Message)
+	r.Message, r.AppCode = Clip(o.Message), o.AppCode
+	r.Async = r.Async || o.Told
 	if !o.StartedAt.IsZero() {
 		r.FiredAt = o.StartedAt
 		if r.FirstStartedAt.IsZero() {
@@ -78,32 +78,6 @@ func Resolve(l *state.Ledger, id string, as run.State, message string, now time.
 	resolved.Message = Clip("resolved: " + message)
 	end(l, resolved, run.Run{})
 	return Settled{Run: resolved}, true
-}
-
-// Late notes the result of a run that was declared lost meanwhile. Lost it stays, for good; but a
-// recovery that nobody has taken yet is not needed any more where the work was done, whether or not
-// the lost run's record has reached the history.
-func Late(l *state.Ledger, lost run.Run, o run.Outcome) (canceled []Settled, noted bool) {
-	note := fmt.Sprintf("late result: %s", o.State)
-	for i := range l.Finished {
-		if r := &l.Finished[i]; r.ID == lost.ID && r.State == run.StateLost && !strings.Contains(r.Message, note) {
-			r.Message, r.Unknown = Clip(note+"; "+r.Message), o.Unknown
-			noted = true
-		}
-	}
-	if o.State != run.StateSucceeded {
-		return nil, noted
-	}
-	for _, again := range slices.Clone(l.Runs) {
-		if again.Occurrence == lost.Occurrence && again.Cause == run.CauseRecovery && again.State == run.StateQueued {
-			again.State, again.Code, again.EndedAt = run.StateCanceled, run.CodeCanceled, o.EndedAt
-			again.Message = "not needed: the lost attempt reported its success late"
-			end(l, again, run.Run{})
-			canceled = append(canceled, Settled{Run: again})
-			noted = true
-		}
-	}
-	return canceled, noted
 }
 
 // end moves a run out of the open ones, adds the attempt that follows it if there is one, and

@@ -35,6 +35,7 @@ type Outcome struct {
 	Code    Code  // empty on success
 	Status  int   // HTTP status, 0 where no response arrived
 	Message string
+	AppCode string // of a failure, in the app's own words; empty: it has none
 	// NotSent: no byte of the request was written, so the app surely did not see it.
 	NotSent bool
 	// Refused: MayStart forbade the start. Implies NotSent.
@@ -45,6 +46,8 @@ type Outcome struct {
 	Retryable bool
 	// RetryAfter is what the app asked for with Retry-After, 0 where it did not.
 	RetryAfter time.Duration
-	StartedAt  time.Time // zero: never started
-	EndedAt    time.Time
+	// Told: the app has said so itself, after it had accepted the run.
+	Told      bool
+	StartedAt time.Time // zero: never started
+	EndedAt   time.Time
 }

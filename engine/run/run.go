@@ -91,6 +91,10 @@ type Run struct {
 	Silent int64 `json:"silent,omitempty"`
 	// Cancel asks the run's node to end it.
 	Cancel bool `json:"cancel,omitempty"`
+	// Async: the app has accepted the run and says later how it ended.
+	Async bool `json:"async,omitempty"`
+	// Progress is what the app last said of its work; the value behind it is never changed.
+	Progress *Progress `json:"progress,omitempty"`
 
 	DecidedAt  time.Time       `json:"decidedAt"`
 	FiredAt    time.Time       `json:"firedAt,omitzero"`
@@ -102,6 +106,17 @@ type Run struct {
 	Code    Code   `json:"code,omitempty"`
 	Status  int    `json:"status,omitempty"`  // HTTP status, 0 where no response arrived
 	Message string `json:"message,omitempty"` // what the app said, or what went wrong; at most 1 KiB
+	AppCode string `json:"appCode,omitempty"` // of a failure, in the app's own words
 	// Unknown: the app may have done the work although no answer arrived.
 	Unknown bool `json:"unknown,omitempty"`
 }
+
+// Progress is what an app says of a run while it works on it.
+type Progress struct {
+	Percent *int      `json:"percent,omitempty"` // 0 to 100; nil: it never said
+	Text    string    `json:"text,omitempty"`    // at most [MaxProgressText] bytes
+	At      time.Time `json:"at"`                // when it last said anything
+}
+
+// MaxProgressText bounds the text of a [Progress], of which the ledger holds one for each run.
+const MaxProgressText = 256

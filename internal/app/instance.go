@@ -118,6 +118,24 @@ func (e engines) Resolve(ctx context.Context, id string, as run.State, note stri
 	return r, err
 }
 
+// Complete asks the instance's own engine first, which needs nobody to answer.
+func (e engines) Complete(ctx context.Context, id string, result engine.Result) (run.Run, error) {
+	r, err := e.instance.Complete(ctx, id, result)
+	if coded, ok := errors.AsType[*run.Error](err); ok && coded.Code == run.CodeRunNotFound {
+		return e.cluster.Complete(ctx, id, result)
+	}
+	return r, err
+}
+
+// Heartbeat asks as Complete does.
+func (e engines) Heartbeat(ctx context.Context, id string, percent *int, text string) (engine.Alive, error) {
+	alive, err := e.instance.Heartbeat(ctx, id, percent, text)
+	if coded, ok := errors.AsType[*run.Error](err); ok && coded.Code == run.CodeRunNotFound {
+		return e.cluster.Heartbeat(ctx, id, percent, text)
+	}
+	return alive, err
+}
+
 // both does the same with each engine at once, so that one without a leader does not hold up the
 // other. What went wrong with the cluster's is told first.
 func (e engines) both(do func(*engine.Engine) error) error {
