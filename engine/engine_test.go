@@ -102,6 +102,7 @@ func (l *lease) Resign(reason error) {
 // node is one sidecar's engine on shared documents.
 type node struct {
 	t      *testing.T
+	store  ledger.Store
 	engine *engine.Engine
 	app    *app
 	stop   context.CancelFunc
@@ -124,7 +125,7 @@ func start(t *testing.T, store ledger.Store, name string, a *app, change ...func
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &node{t: t, engine: e, app: a, stop: cancel, ended: make(chan error, 1)}
+	n := &node{t: t, store: store, engine: e, app: a, stop: cancel, ended: make(chan error, 1)}
 	go func() { n.ended <- e.Run(ctx) }()
 	return n
 }

@@ -24,8 +24,8 @@ type flush struct {
 	mu     sync.Mutex
 	busy   bool
 	stored map[string]string // what the history has and the ledger may drop: IDs, and messages
-	since  time.Time       // when something began to wait; zero: nothing does
-	urgent bool            // room is needed in the ledger
+	since  time.Time         // when something began to wait; zero: nothing does
+	urgent bool              // room is needed in the ledger
 	failed backoff
 }
 

@@ -57,12 +57,12 @@ var bugs = []bug{
 	e.release(out, reports)
 `},
 		{"engine/held.go", `		if h == nil {
-			h = &held{run: r}
+			h = &held{run: r, done: make(chan struct{})}
 `, `		if _, known := planted.Load(e.o.Node + r.ID); h == nil && !known {
 			continue
 		}
 		if h == nil {
-			h = &held{run: r}
+			h = &held{run: r, done: make(chan struct{})}
 `},
 		{"engine/held.go", `// adopt takes up`, `var planted sync.Map
 
@@ -88,8 +88,8 @@ var bugs = []bug{
 		{"engine/plan/settle.go", `Attempt: ended.Attempt + 1,`, `Attempt: ended.Attempt + map[run.Cause]int{run.CauseRetry: 1}[cause],`},
 	}},
 	{"a late result revives a Lost run", []edit{
-		{"engine/plan/settle.go", `		r.Message, r.Unknown = Clip(note`, `		r.State = o.State
-		r.Message, r.Unknown = Clip(note`},
+		{"engine/plan/late.go", `	r.Message = Clip(note`, `	r.State = o.State
+	r.Message = Clip(note`},
 	}},
 	{"retries are kept in memory", []edit{
 		{"engine/plan/settle.go", `	if again.ID != "" {
