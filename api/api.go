@@ -93,6 +93,7 @@ type Options struct {
 	Engine     Engine
 	Leadership Leadership
 	Drain      Drainer             // nil: there is no /drain
+	Leases     Leases              // nil: not served
 	Live       []Check             // the loops make progress
 	Ready      []Check             // the process can do its work, whoever leads
 	Metrics    prometheus.Gatherer // nil: no /metrics

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/api/problem"
+	"github.com/leasecron/leasecron/election/leases"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/internal/logkey"
@@ -34,6 +35,37 @@ func ofEngine(err error, advice string) error {
 		return run.Errorf(run.CodeNoScheduler, "%v", err)
 	}
 	return &run.Error{Code: run.CodeLedgerUnknown, Detail: "the ledger did not answer; " + advice, Err: err}
+}
+
+// ofLeases gives an error of the named leases its code.
+func ofLeases(err error) error {
+	if _, coded := errors.AsType[*run.Error](err); coded {
+		return err
+	}
+	if e, ok := errors.AsType[*leases.InvalidError](err); ok {
+		return run.Errorf(run.CodeInvalidQuery, "%v", e)
+	}
+	if e, ok := errors.AsType[*leases.HeldError](err); ok {
+		return run.Errorf(run.CodeLeaseHeld, "%v", e)
+	}
+	if e, ok := errors.AsType[*leases.LostError](err); ok {
+		return run.Errorf(run.CodeLeaseHeld, "%v", e)
+	}
+	switch {
+	case errors.Is(err, leases.ErrKeyReused):
+		return run.Errorf(run.CodeIdempotencyKeyReused, "%v", leases.ErrKeyReused)
+	case errors.Is(err, leases.ErrFull):
+		return run.Errorf(run.CodeLedgerFull, "%v", leases.ErrFull)
+	case errors.Is(err, leases.ErrTooLate):
+		return run.Errorf(run.CodeElectionUnknown, "%v", leases.ErrTooLate)
+	case errors.Is(err, leases.ErrTokensUsedUp):
+		return run.Errorf(run.CodeElectionUnknown, "%v", leases.ErrTokensUsedUp)
+	}
+	detail := "the store of the leases did not answer; nothing was changed"
+	if e, ok := errors.AsType[*leases.StoreError](err); ok && e.Unknown {
+		detail = "the store of the leases did not answer; the change may have been made: repeat the request, an acquisition with the same Idempotency-Key"
+	}
+	return &run.Error{Code: run.CodeElectionUnknown, Detail: detail, Err: err}
 }
 
 // fail turns an error into the answer, and logs what the answer hides.

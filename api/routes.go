@@ -57,6 +57,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 /v1/jobs            the jobs and their next instants
 /v1/runs            recent runs
 /v1/pause, resume   stop and go on, also for one job: /v1/jobs/NAME/pause
+/v1/leases          named leases for the app's own singleton work
 /v1/openapi.json    all of the API, as OpenAPI 3.1
 /leader             who leads
 /drain              how far the drain is; POST begins it

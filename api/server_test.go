@@ -129,7 +129,7 @@ func serve(t *testing.T, change func(*api.Options)) *world {
 		Address: "127.0.0.1:0", APIAddress: "127.0.0.1:0",
 		Namespace: "default", App: "demo", Version: "v0.1.0", Commit: "0123abc", ZoneData: "2026b",
 		DefaultTarget: "http://127.0.0.1:8080",
-		Engine:        w.engine, Leadership: w.leadership, Drain: newFakeDrainer(), Metrics: registry,
+		Engine:        w.engine, Leadership: w.leadership, Drain: newFakeDrainer(), Leases: new(fakeLeases), Metrics: registry,
 	}
 	if change != nil {
 		change(&opts)

@@ -54,6 +54,7 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 	if s.opts.Drain != nil {
 		s.registerDrain(api)
 	}
+	s.registerLeases(api)
 	tidyResponses(api.OpenAPI())
 
 	mux.HandleFunc("GET /v1/openapi.json", strictQuery(func(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,7 @@ import (
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/config/source"
 	"github.com/leasecron/leasecron/election"
+	"github.com/leasecron/leasecron/election/leases"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/schedule"
@@ -51,6 +52,7 @@ type App struct {
 	signer          *invoker.Signer // nil: callbacks are not signed
 	probe           *invoker.Probe
 	jobs            source.Source
+	leases          *leases.Service
 	server          *api.Server
 	telemetry       *telemetry.Telemetry
 	defs            definitions
@@ -149,10 +151,13 @@ func (a *App) open(ctx context.Context) error {
 	if a.jobs, err = newSource(s, kubernetes, a.log); err != nil {
 		return err
 	}
+	if a.leases, err = newLeases(s, identity, kubernetes, a.store); err != nil {
+		return err
+	}
 	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
 		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(), DefaultTarget: s.Target,
-		Engine: a.engines, Leadership: leadership{a}, Drain: a,
+		Engine: a.engines, Leadership: leadership{a}, Drain: a, Leases: a.leases,
 		Live: a.liveness(), Ready: a.readiness(), Metrics: registry, Logger: a.log,
 	})
 	if err != nil {
@@ -174,6 +179,9 @@ func (a *App) Close() {
 	}
 	if a.invoker != nil {
 		a.invoker.Close()
+	}
+	if a.leases != nil {
+		a.leases.Close()
 	}
 	if a.store != nil {
 		if err := a.store.Close(); err != nil {

@@ -51,6 +51,7 @@ func (a *App) readiness() []api.Check {
 			return "", nil
 		}},
 		{Name: "drain", Informational: true, Probe: a.drainCheck},
+		{Name: "leases", Informational: true, Probe: func() (string, error) { return "", a.leases.Trouble() }},
 		{Name: "leadership", Informational: true, Probe: func() (string, error) {
 			s := a.elector.Status()
 			switch {
