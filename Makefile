@@ -99,6 +99,10 @@ bench-election: test-tools ## Measure hand-over, crash, requests and cut-off bes
 	@echo "measuring for some five minutes, best on a machine that does nothing else"
 	@$(with_controlplane) go test ./test/electionbench -count 1 -v -timeout 15m -election.full
 
+.PHONY: bench-invoker
+bench-invoker: ## Measure callbacks per second against a bare net/http client, TRIALS (41) pairs of half a second
+	@go test ./test/throughput -count 1 -v -timeout 0 -throughput.trials $${TRIALS:-41} -throughput.time 500ms
+
 .PHONY: bench-footprint
 bench-footprint: test-tools build ## Measure size, memory, CPU and start of the sidecar against their limits
 	@echo "measuring for a minute and a half"

@@ -214,6 +214,7 @@ func readData(v json.RawMessage, to *json.RawMessage) error {
 // agree compares the headers that repeat the body.
 func agree(header http.Header, r *Run) error {
 	for _, h := range [...]struct{ name, body string }{
+		{"Webhook-Id", r.ID},
 		{"Leasecron-Run-Id", r.ID},
 		{"Ce-Id", r.Occurrence},
 		{"Idempotency-Key", strconv.Quote(r.Occurrence)},

