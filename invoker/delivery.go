@@ -47,10 +47,42 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 		return nil, &requestError{err}
 	}
 	l.sign(time.Now())
-	req, err := retryablehttp.FromRequest((&http.Request{
-		Method: method, URL: target, Host: target.Host, Header: l.header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(d.gate.watch(ctx)))
+	ctx = d.gate.watch(ctx)
+	// The first try, nearly always the only one, goes straight to the transport. It has no GetBody,
+	// for the reason that retry gives.
+	first := newRequest(ctx, method, target)
+	first.Header, first.Body, first.ContentLength = l.header, io.NopCloser(bytes.NewReader(l.body)), int64(len(l.body))
+	resp, err := d.client.http.Transport.RoundTrip(first)
+	if err == nil || !d.again(ctx, err) {
+		return resp, err
+	}
+	return d.retry(ctx, newRequest(ctx, method, target), &l)
+}
+
+func newRequest(ctx context.Context, method string, target *url.URL) *http.Request {
+	r := &http.Request{Method: method, URL: target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	return r.WithContext(ctx)
+}
+
+// retry goes on after a first try of which the app saw nothing. It shares nothing with that one,
+// which the transport may not have let go of yet.
+func (d *delivery) retry(ctx context.Context, again *http.Request, l *letter) (*http.Response, error) {
+	prepare := func(r *http.Request) error {
+		l.refire(time.Now())
+		r.Header = l.header
+		return d.gate.check()
+	}
+	pause := time.NewTimer(d.wait)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := prepare(again); err != nil {
+		return nil, err
+	}
+	req, err := retryablehttp.FromRequest(again)
 	if err != nil {
 		return nil, &requestError{err}
 	}
@@ -62,16 +94,12 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 	req.GetBody = nil
 
 	r := retryablehttp.Client{
-		HTTPClient: d.client.http,
-		Logger:     nil, // it would log URLs
-		RetryMax:   math.MaxInt32,
-		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },
-		Backoff:    func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
-		PrepareRetry: func(r *http.Request) error {
-			l.refire(time.Now())
-			r.Header = l.header
-			return d.gate.check()
-		},
+		HTTPClient:   d.client.http,
+		Logger:       nil, // it would log URLs
+		RetryMax:     math.MaxInt32,
+		CheckRetry:   func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return d.wait },
+		PrepareRetry: prepare,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	resp, err := r.Do(req)

@@ -1,9 +1,6 @@
 package invoker
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,72 +19,6 @@ const (
 
 	eventType = "scheduling.run.due"
 )
-
-// payload is the body of a callback. What does not apply is null, never left out.
-type payload struct {
-	ID                 string          `json:"id"`
-	Occurrence         string          `json:"occurrence"`
-	Job                string          `json:"job"`
-	Trigger            *string         `json:"trigger"`
-	Cause              run.Cause       `json:"cause"`
-	ScheduledAt        *string         `json:"scheduledAt"`
-	CoveredUntil       *string         `json:"coveredUntil"`
-	FiredAt            string          `json:"firedAt"`
-	Attempt            int             `json:"attempt"`
-	RetryOf            *string         `json:"retryOf"`
-	OriginalOccurrence *string         `json:"originalOccurrence"`
-	Term               *int64          `json:"term"`
-	Version            int             `json:"version"`
-	Data               json.RawMessage `json:"data"`
-}
-
-// firedLayout has a fixed width, so that a body keeps its length when it is fired again.
-const firedLayout = "2006-01-02T15:04:05.000000Z"
-
-// encode writes the body of an attempt that is fired at the given time.
-func encode(a run.Attempt, firedAt time.Time) ([]byte, error) {
-	if len(a.Data) > MaxData {
-		return nil, fmt.Errorf("data has %d bytes: at most %d are sent", len(a.Data), MaxData)
-	}
-	r := a.Run
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // the app gets its data as it was written
-	err := enc.Encode(payload{
-		ID:                 r.ID,
-		Occurrence:         r.Occurrence,
-		Job:                r.Key.Job,
-		Trigger:            orNull(r.Key.Trigger),
-		Cause:              r.Cause,
-		ScheduledAt:        orNull(stamp(r.ScheduledAt)),
-		CoveredUntil:       orNull(stamp(r.CoveredUntil)),
-		FiredAt:            firedAt.UTC().Format(firedLayout),
-		Attempt:            r.Attempt,
-		RetryOf:            orNull(r.RetryOf),
-		OriginalOccurrence: orNull(r.OriginalOf),
-		Term:               orNull(a.FencingTerm),
-		Version:            r.Version,
-		Data:               a.Data,
-	})
-	if err != nil {
-		return nil, errors.New("data is not valid JSON") // the encoder's text may quote it
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// refire returns a copy of a body with another time of firing. A copy, because the transport may
-// still be reading the body of the try before.
-func refire(body []byte, firedAt time.Time) []byte {
-	const key = `"firedAt":"`
-	// The first match is the field itself: it comes before data, and within a text the quotes
-	// would be escaped.
-	at := bytes.Index(body, []byte(key))
-	body = bytes.Clone(body)
-	if at >= 0 {
-		copy(body[at+len(key):], firedAt.UTC().Format(firedLayout))
-	}
-	return body
-}
 
 // checkMethod returns the method of a callback, POST unless the job says otherwise.
 func checkMethod(method string) (string, error) {
@@ -226,12 +157,4 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
-}
-
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }
