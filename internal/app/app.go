@@ -55,6 +55,7 @@ type App struct {
 	leases          *leases.Service
 	server          *api.Server
 	telemetry       *telemetry.Telemetry
+	tracing         *telemetry.Tracing // nil: none
 	defs            definitions
 	target          currentTarget
 	clock           serverClock
@@ -102,11 +103,14 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.clock.max = s.MaxClockSkew
-	sets := &jobSets{next: observers{a.telemetry, telemetry.LogEvents(a.log)}}
+	if a.tracing, err = newTracing(s, identity, a.telemetry, a.log); err != nil {
+		return err
+	}
+	sets := &jobSets{next: observers{a.telemetry, telemetry.LogEvents(a.log, a.tracing)}}
 	shared := engine.Options{
 		Namespace: s.Namespace, App: s.App, Node: identity, Place: s.Pod.UID, Target: s.Target,
 		MaxRuns: s.MaxConcurrentRuns, NodeTimeout: s.NodeTimeout, LeaseDuration: s.LeaseDuration, MaxClockSkew: s.MaxClockSkew,
-		Invoker: a.invoker, Logger: a.log,
+		Invoker: a.tracing.Invoker(a.invoker), Logger: a.log,
 	}
 	own := shared
 	own.Observer = sets.observer(1)
@@ -183,6 +187,7 @@ func (a *App) Close() {
 	if a.leases != nil {
 		a.leases.Close()
 	}
+	a.tracing.Close()
 	if a.store != nil {
 		if err := a.store.Close(); err != nil {
 			a.log.Warn("ledger not closed cleanly", logkey.Err(err))

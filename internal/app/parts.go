@@ -12,6 +12,7 @@ import (
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/internal/kube"
 	"github.com/leasecron/leasecron/internal/telemetry"
+	"github.com/leasecron/leasecron/internal/version"
 	"github.com/leasecron/leasecron/invoker"
 )
 
@@ -59,6 +60,14 @@ func newSigner(s config.Settings, log *slog.Logger) (*invoker.Signer, error) {
 		return nil, fmt.Errorf("LEASECRON_SIGNING_SECRET_FILES: %w", err)
 	}
 	return signer, nil
+}
+
+// newTracing reads the variables of OpenTelemetry.
+func newTracing(s config.Settings, node string, metrics *telemetry.Telemetry, log *slog.Logger) (*telemetry.Tracing, error) {
+	return telemetry.NewTracing(telemetry.TracingOptions{
+		App: s.App, Namespace: s.Namespace, Node: node, Version: version.Get().Version, PodName: s.Pod.Name, PodUID: s.Pod.UID,
+		Failed: metrics.TraceExportFailed, Log: log,
+	})
 }
 
 // newElector returns the elector. client, which only it uses, is nil without Kubernetes.

@@ -33,6 +33,7 @@ Exit codes: 0 stopped as asked, 1 failed while running, 2 a setting, a file or a
 		}
 		log := telemetry.NewLogger(cmd.ErrOrStderr(), settings.LogLevel, settings.LogFormat)
 		telemetry.RouteKlog(log)
+		telemetry.RouteOTel(log)
 		sidecar, err := app.New(cmd.Context(), settings, log)
 		if err != nil {
 			return err

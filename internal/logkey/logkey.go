@@ -34,6 +34,8 @@ const (
 	Outcome      = "outcome"
 	Lateness     = "lateness"
 	Error        = "error"
+	TraceID      = "trace_id" // as OpenTelemetry names it outside of its own log format
+	SpanID       = "span_id"
 )
 
 // Err is the attribute of an error.

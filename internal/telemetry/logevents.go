@@ -15,13 +15,15 @@ import (
 // LogEvents returns an observer that writes engine events to logger: what somebody must look
 // at as a warning, what a person did or chose as info, and the course of normal work for
 // debugging, so that an hour of it leaves no warning. Terms and definitions are for debugging
-// too: the engine itself logs them, with more than the events carry.
-func LogEvents(logger *slog.Logger) engine.Observer {
-	return &eventLog{log: logger.With(slog.String(logkey.Component, "engine"))}
+// too: the engine itself logs them, with more than the events carry. Lines about a run that the
+// app was told of carry the identifiers that tracing gave it; tracing may be nil.
+func LogEvents(logger *slog.Logger, tracing *Tracing) engine.Observer {
+	return &eventLog{log: logger.With(slog.String(logkey.Component, "engine")), tracing: tracing}
 }
 
 type eventLog struct {
-	log *slog.Logger
+	log     *slog.Logger
+	tracing *Tracing
 	// ledgerDown: the last swap failed, so that the next good one is worth a line.
 	ledgerDown atomic.Bool
 }
@@ -37,13 +39,13 @@ func (l *eventLog) Observe(event engine.Event) {
 		l.write(slog.LevelDebug, "job set changed", slog.Int(logkey.Count, len(e.Jobs)))
 	case engine.RunStarted:
 		l.write(slog.LevelDebug, "run started",
-			append(runAttrs(e.Run), slog.Duration(logkey.Lateness, e.Lateness))...)
+			append(l.runAttrs(e.Run), slog.Duration(logkey.Lateness, e.Lateness))...)
 	case engine.RunEnded:
 		l.runEnded(e)
 	case engine.RetryPlanned:
 		l.retryPlanned(e)
 	case engine.ManualPlanned:
-		l.write(slog.LevelInfo, "manual run accepted", runAttrs(e.Run)...)
+		l.write(slog.LevelInfo, "manual run accepted", l.runAttrs(e.Run)...)
 	case engine.Missed:
 		l.missed(e)
 	case engine.Committed:
@@ -64,7 +66,7 @@ func (l *eventLog) termEnded(e engine.TermEnded) {
 }
 
 func (l *eventLog) runEnded(e engine.RunEnded) {
-	attrs := endAttrs(e.Run)
+	attrs := l.endAttrs(e.Run)
 	switch e.Run.State {
 	case run.StateLost:
 		l.write(slog.LevelWarn, "run lost", attrs...)
@@ -84,10 +86,10 @@ func (l *eventLog) runEnded(e engine.RunEnded) {
 func (l *eventLog) retryPlanned(e engine.RetryPlanned) {
 	due := slog.Time(logkey.DueAt, e.Run.DueAt)
 	if e.After.State == run.StateFailed {
-		l.write(slog.LevelInfo, "attempt failed, will be retried", append(endAttrs(e.After), due)...)
+		l.write(slog.LevelInfo, "attempt failed, will be retried", append(l.endAttrs(e.After), due)...)
 		return
 	}
-	l.write(slog.LevelDebug, "retry planned", append(runAttrs(e.Run), due)...)
+	l.write(slog.LevelDebug, "retry planned", append(l.runAttrs(e.Run), due)...)
 }
 
 // missed writes one line for a whole range. Skips that a policy or a person asked for are no
@@ -132,8 +134,8 @@ const maxReason = 256
 
 // endAttrs say how an attempt ended. The reason of a failure is the run's message, which the invoker
 // made fit to be logged; what an app says of its success is of interest to nobody here.
-func endAttrs(r run.Run) []slog.Attr {
-	attrs := append(runAttrs(r), slog.String(logkey.Outcome, outcomeLabel(r.State)))
+func (l *eventLog) endAttrs(r run.Run) []slog.Attr {
+	attrs := append(l.runAttrs(r), slog.String(logkey.Outcome, outcomeLabel(r.State)))
 	if !r.FiredAt.IsZero() && !r.EndedAt.IsZero() {
 		took := r.EndedAt.Sub(r.FiredAt).Round(time.Millisecond)
 		attrs = append(attrs, slog.String(logkey.Duration, took.String()))
@@ -163,10 +165,14 @@ func clip(text string, limit int) string {
 }
 
 // runAttrs leaves out the run's data: a body has no place in a log.
-func runAttrs(r run.Run) []slog.Attr {
-	return []slog.Attr{
+func (l *eventLog) runAttrs(r run.Run) []slog.Attr {
+	attrs := []slog.Attr{
 		slog.String(logkey.Job, r.Key.Job), slog.String(logkey.Trigger, r.Key.Trigger),
 		slog.String(logkey.RunID, r.ID), slog.Int(logkey.Attempt, r.Attempt),
 		slog.String(logkey.Cause, string(r.Cause)), slog.Time(logkey.ScheduledAt, r.ScheduledAt),
 	}
+	if traceID, spanID := l.tracing.IDs(r); traceID != "" && !r.FiredAt.IsZero() {
+		attrs = append(attrs, slog.String(logkey.TraceID, traceID), slog.String(logkey.SpanID, spanID))
+	}
+	return attrs
 }

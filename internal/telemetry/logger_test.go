@@ -101,7 +101,7 @@ func TestLogEvents(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			observer := telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelDebug, telemetry.FormatJSON))
+			observer := telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelDebug, telemetry.FormatJSON), nil)
 			for _, e := range tt.events {
 				observer.Observe(e)
 			}
@@ -150,7 +150,7 @@ func TestALineOfAFailureSaysWhyItFailed(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON)).Observe(tt.event)
+			telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON), nil).Observe(tt.event)
 			var line map[string]any
 			if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 				t.Fatalf("log %q: %v", out.String(), err)
@@ -168,7 +168,7 @@ func TestALineOfAFailureSaysWhyItFailed(t *testing.T) {
 func TestAnHourOfNormalWorkLogsNoWarning(t *testing.T) {
 	var out bytes.Buffer
 	w := newWorld(t)
-	observers := []engine.Observer{w, telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON))}
+	observers := []engine.Observer{w, telemetry.LogEvents(telemetry.NewLogger(&out, slog.LevelInfo, telemetry.FormatJSON), nil)}
 	emit := func(e engine.Event) {
 		for _, o := range observers {
 			o.Observe(e)

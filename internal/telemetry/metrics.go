@@ -78,6 +78,8 @@ type Telemetry struct {
 	renew             prometheus.Histogram
 	renewFailures     prometheus.Counter
 
+	traceExportFailures prometheus.Counter
+
 	reloadSuccessful  prometheus.Gauge
 	reloadSuccessTime prometheus.Gauge
 }
@@ -114,6 +116,8 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 		0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 	t.renewFailures = counter("lease_renew_failures_total", "Renewals of the Lease that failed or got no answer.")
 
+	t.traceExportFailures = counter("trace_export_failures_total", "Batches of spans that the collector did not take.")
+
 	t.reloadSuccessful = gauge("config_last_reload_successful",
 		"1 when the job definitions seen last are in force, 0 when they were missing or refused.")
 	t.reloadSuccessTime = gauge("config_last_reload_success_timestamp_seconds",
@@ -131,7 +135,7 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 		t.runDuration, t.fireLateness, t.manualTriggers, t.retries,
 		t.ledgerCommit, t.ledgerCommitFailures,
 		t.leaderTransitions, t.leadershipLost, t.renew, t.renewFailures,
-		t.reloadSuccessful, t.reloadSuccessTime, info,
+		t.traceExportFailures, t.reloadSuccessful, t.reloadSuccessTime, info,
 		&t.jobs, &statusCollector{telemetry: t, latest: map[string]state.Latest{}},
 	)
 	if opts.Runtime {
@@ -159,6 +163,9 @@ func (t *Telemetry) SetSigning(problem func() error) { t.signing.Store(&problem)
 // SetSurroundings says where to read what the sidecar knows of app, clock and store, at each scrape.
 // Without it their gauges are not exported.
 func (t *Telemetry) SetSurroundings(f func() Surroundings) { t.surroundings.Store(&f) }
+
+// TraceExportFailed records that a batch of spans was not exported.
+func (t *Telemetry) TraceExportFailed() { t.traceExportFailures.Inc() }
 
 // LeaseRenewed records one renewal of the Lease, successful or not. It counts no failure of a
 // context that was canceled on purpose; the caller leaves such a renewal out.
