@@ -58,6 +58,7 @@ func printRunHelp(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", doc.Variable, doc.Type, value, doc.Meaning)
 	}
 	_ = table.Flush()
-	fmt.Fprintf(w, "\nAlso read: KUBECONFIG and the in-cluster configuration; %s from the downward API.\n",
+	fmt.Fprintf(w, "\nAlso read: KUBECONFIG and the in-cluster configuration; %s from the downward API;\n"+
+		"OTEL_* as OpenTelemetry defines them, for traces.\n",
 		strings.Join([]string{"POD_NAME", "POD_UID", "POD_NAMESPACE", "POD_IP"}, ", "))
 }

@@ -30,7 +30,7 @@ func answerHTTP(resp *http.Response) error {
 		seconds, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16)
 		return &laterError{
 			err:   fmt.Errorf("answered %s", resp.Status),
-			after: time.Duration(seconds) * time.Second, //nolint:gosec // 16 bits
+			after: time.Duration(seconds) * time.Second,
 		}
 	default:
 		return fmt.Errorf("answered %s", resp.Status)

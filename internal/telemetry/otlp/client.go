@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -127,9 +128,7 @@ func (c *Client) try(ctx context.Context, message []byte) error {
 	if err != nil {
 		return errors.New("the collector's URL is not valid")
 	}
-	for name, values := range c.headers {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.headers)
 	req.Header.Set("User-Agent", c.userAgent)
 	encoding := "Content-Encoding"
 	if c.grpc {
@@ -144,8 +143,7 @@ func (c *Client) try(ctx context.Context, message []byte) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) { // its text repeats the URL
+		if u, ok := errors.AsType[*url.Error](err); ok { // its text repeats the URL
 			err = u.Err
 		}
 		return &laterError{err: fmt.Errorf("collector %s: %w", c.Endpoint(), cmp.Or(context.Cause(ctx), err))}
