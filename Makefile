@@ -1,5 +1,5 @@
-# Everything that is done with this repository. It needs Go, make, git, curl and a C compiler
-# (for the race detector); the rest is fetched or built when it is first needed.
+# Everything that is done with this repository. It needs Go, make, git, curl, python3 (the
+# tests run the examples) and a C compiler (for the race detector); the rest is fetched or built when it is first needed.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
