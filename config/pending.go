@@ -8,9 +8,7 @@ var pendingSettings = []string{
 	"LEASECRON_DISCOVERY_PATH",
 	"LEASECRON_API_TOKENS_FILE",
 	"LEASECRON_API_TOKEN_REVIEW",
-	"LEASECRON_EVENTS",
 	"LEASECRON_CLOUDEVENTS_SINK",
-	"LEASECRON_LEADER_LABEL",
 }
 
 // pendingValues are values of job fields that are known, by field.

@@ -54,6 +54,9 @@ type Settings struct {
 
 	MaxClockSkew time.Duration `env:"MAX_CLOCK_SKEW" envDefault:"1m" doc:"a clock further off than this from the API server's must not decide"`
 
+	Events      bool `env:"EVENTS" default:"true with the kubernetes election, else false" doc:"whether Kubernetes Events tell of changed leadership, failed and lost runs, missed instants and refused definitions"`
+	LeaderLabel bool `env:"LEADER_LABEL" envDefault:"false" doc:"whether the leader's Pod is labelled leasecron.io/leader=true, so that a Service can select it; needs POD_NAME"`
+
 	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"info" kind:"debug | info | warn | error" doc:"least level that is logged"`
 	LogFormat string     `env:"LOG_FORMAT" default:"json, text on a terminal" kind:"json | text" doc:"form of the log lines"`
 
@@ -136,6 +139,9 @@ func (s *Settings) derive(environ map[string]string) {
 			s.Election = ElectionKubernetes
 		}
 	}
+	if environ[SettingPrefix+"EVENTS"] == "" {
+		s.Events = s.Election == ElectionKubernetes
+	}
 	if s.Ledger == "" {
 		switch {
 		case s.Election == ElectionKubernetes:
@@ -183,6 +189,8 @@ func wanted(field reflect.StructField) string {
 		return "a duration such as 15s or 2m"
 	case kindInteger:
 		return "a whole number"
+	case kindBoolean:
+		return "true or false"
 	default:
 		return kind
 	}

@@ -86,6 +86,7 @@ func (s *Settings) check() []*SettingError {
 	}
 	c.duration("SHUTDOWN_GRACE", s.ShutdownGrace, time.Hour)
 	c.duration("MAX_CLOCK_SKEW", s.MaxClockSkew, time.Hour)
+	c.kubernetesOnly(s)
 	if s.LogFormat != "" {
 		c.oneOf("LOG_FORMAT", s.LogFormat, "json", "text")
 	}
@@ -123,6 +124,23 @@ func (c *settingsCheck) ledger(s *Settings) {
 		c.fail("LEDGER_FILE", s.LedgerFile, "has no meaning with a %s ledger: want it unset, or %sLEDGER=file", s.Ledger, SettingPrefix)
 	case s.LedgerFile != "" && filepath.Base(s.LedgerFile) != filepath.Base(filepath.Clean(s.LedgerFile)):
 		c.fail("LEDGER_FILE", s.LedgerFile, "want the path of a file")
+	}
+}
+
+// kubernetesOnly refuses what has no meaning outside of a cluster.
+func (c *settingsCheck) kubernetesOnly(s *Settings) {
+	const needs = "has no meaning without " + SettingPrefix + "ELECTION=kubernetes"
+	if s.Election != ElectionKubernetes {
+		if s.Events {
+			c.fail("EVENTS", "true", needs)
+		}
+		if s.LeaderLabel {
+			c.fail("LEADER_LABEL", "true", needs)
+		}
+		return
+	}
+	if s.LeaderLabel && s.Pod.Name == "" {
+		c.fail("LEADER_LABEL", "true", "needs to know the Pod: set POD_NAME, and POD_UID, from the downward API")
 	}
 }
 

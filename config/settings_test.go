@@ -42,6 +42,14 @@ func TestSettingsDefaults(t *testing.T) {
 			with(func(s *config.Settings) {
 				s.Election, s.Ledger, s.Namespace, s.NodeID = "kubernetes", "kubernetes", "shop", "web-1"
 				s.Pod = config.Pod{Name: "web-1", UID: "u", Namespace: "shop", IP: "10.1.2.3"}
+				s.Events = true
+			}),
+		},
+		"Events can be switched off, and the label on": {
+			map[string]string{"LEASECRON_ELECTION": "kubernetes", "LEASECRON_EVENTS": "false", "LEASECRON_LEADER_LABEL": "true", "POD_NAME": "web-1"},
+			with(func(s *config.Settings) {
+				s.Election, s.Ledger, s.NodeID, s.LeaderLabel = "kubernetes", "kubernetes", "web-1", true
+				s.Pod.Name = "web-1"
 			}),
 		},
 		"names derive from the app": {
@@ -116,6 +124,19 @@ func TestSettingsRefused(t *testing.T) {
 		"a duration without a unit": {
 			map[string]string{"LEASECRON_LEASE_DURATION": "15"},
 			`LEASECRON_LEASE_DURATION="15": want a duration such as 15s or 2m`,
+		},
+		"a word for a switch": {
+			map[string]string{"LEASECRON_EVENTS": "on"},
+			`LEASECRON_EVENTS="on": want true or false`,
+		},
+		"what only a cluster has": {
+			map[string]string{"LEASECRON_EVENTS": "true", "LEASECRON_LEADER_LABEL": "true"},
+			`LEASECRON_EVENTS="true": has no meaning without LEASECRON_ELECTION=kubernetes` + "\n" +
+				`LEASECRON_LEADER_LABEL="true": has no meaning without LEASECRON_ELECTION=kubernetes`,
+		},
+		"a label without a Pod": {
+			map[string]string{"LEASECRON_ELECTION": "kubernetes", "LEASECRON_LEADER_LABEL": "true"},
+			`LEASECRON_LEADER_LABEL="true": needs to know the Pod: set POD_NAME, and POD_UID, from the downward API`,
 		},
 		"a word for a number": {
 			map[string]string{"LEASECRON_MAX_CONCURRENT_RUNS": "many"},

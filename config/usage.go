@@ -22,6 +22,7 @@ type SettingDoc struct {
 const (
 	kindDuration = "duration"
 	kindInteger  = "integer"
+	kindBoolean  = "true | false"
 )
 
 // Usage describes every setting, in the order in which they should be read.
@@ -63,6 +64,8 @@ func settingKind(field reflect.StructField) string {
 		return field.Tag.Get("kind")
 	case field.Type.Kind() == reflect.Int:
 		return kindInteger
+	case field.Type.Kind() == reflect.Bool:
+		return kindBoolean
 	default:
 		return "text"
 	}

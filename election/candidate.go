@@ -83,6 +83,9 @@ func (c *candidate) complain(ctx context.Context, about complaint, err error) {
 			level = slog.LevelWarn
 		}
 		c.log.LogAttrs(ctx, level, "cannot compete for leadership", logkey.Err(err))
+		if about == aboutObject {
+			c.observe(Obstructed{Err: err})
+		}
 	}
 }
 

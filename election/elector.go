@@ -54,6 +54,7 @@ type Status struct {
 	Term     int64  // the fencing term of Holder; 0: not known
 
 	Lease      string    // what the candidates compete for
+	LeaseUID   string    // of that object; empty: not known, or there is none
 	AcquiredAt time.Time // by the holder's clock
 	RenewedAt  time.Time // by the holder's clock
 	SeenAt     time.Time // when the above was last confirmed, by this process's clock
@@ -94,6 +95,9 @@ type (
 		Err  error
 		Lost bool
 	}
+	// Obstructed says that this process cannot compete before someone does something about it: the
+	// Lease does not exist, or belongs to another workload. It is repeated at growing intervals.
+	Obstructed struct{ Err error }
 	// Renewed says how one attempt to renew the Lease ended.
 	Renewed struct {
 		Took time.Duration
@@ -104,4 +108,5 @@ type (
 func (HolderChanged) isEvent() {}
 func (TermWon) isEvent()       {}
 func (TermEnded) isEvent()     {}
+func (Obstructed) isEvent()    {}
 func (Renewed) isEvent()       {}

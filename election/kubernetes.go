@@ -219,6 +219,7 @@ func (k *Kubernetes) Status() Status {
 		LastTurn: k.lastTurn(),
 	}
 	if s.lease != nil {
+		status.LeaseUID = string(s.lease.UID)
 		status.AcquiredAt = value(s.lease.Spec.AcquireTime).Time
 		status.RenewedAt = value(s.lease.Spec.RenewTime).Time
 	}

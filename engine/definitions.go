@@ -99,6 +99,7 @@ func (e *Engine) define(t *term, catalog *state.Catalog, ledger *state.Ledger) {
 	for _, name := range t.definitions.Names() {
 		if err := t.definitions.Jobs[name].Err; err != nil {
 			e.log.Error("a job cannot be computed and stands still", slog.String(logkey.Job, name), logkey.Err(err))
+			e.emit(JobInvalid{Job: name, Err: err})
 		}
 	}
 }

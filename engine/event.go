@@ -24,6 +24,16 @@ type (
 		Term int64
 		Err  error
 	}
+	// LedgerGone says that the ledger was empty although a leader has written it before: planning
+	// starts at now, what was in flight is unknown.
+	LedgerGone struct{ Term int64 }
+	// WatermarkCut says that the ledger's watermark lay in the future and was cut to now.
+	WatermarkCut struct{ Watermark time.Time }
+	// JobInvalid says that a job that is in force cannot be computed any more and stands still.
+	JobInvalid struct {
+		Job string
+		Err error
+	}
 	// JobsChanged says that another set of jobs is in force: what the cluster decides by.
 	JobsChanged struct{ Jobs []config.Job }
 	// RunStarted says that the request of an attempt was begun. Lateness counts from DueAt.
@@ -59,6 +69,9 @@ type (
 
 func (TermBegan) isEvent()     {}
 func (TermEnded) isEvent()     {}
+func (LedgerGone) isEvent()    {}
+func (WatermarkCut) isEvent()  {}
+func (JobInvalid) isEvent()    {}
 func (JobsChanged) isEvent()   {}
 func (RunStarted) isEvent()    {}
 func (RunEnded) isEvent()      {}

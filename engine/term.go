@@ -99,9 +99,11 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	}
 	if before.IsZero() && (catalog.Term > 0 || t.lease.AnnotatedTerm() > 0) {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
+		e.emit(LedgerGone{Term: number})
 	}
 	if !cut.IsZero() {
 		e.log.Error("the ledger's watermark lay in the future and was cut to now", slog.Time("watermark", cut))
+		e.emit(WatermarkCut{Watermark: cut})
 	}
 	t.number = number
 	t.catalog = catalog

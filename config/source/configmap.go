@@ -89,6 +89,9 @@ func (c *ConfigMap) follow(ctx context.Context, box *mailbox, publish func(Updat
 			known = true
 			update, news := c.load.load(configMapReader{c.opts, s.object}, time.Now())
 			if news {
+				if s.object != nil {
+					update.UID = string(s.object.UID)
+				}
 				publish(update)
 			}
 		}

@@ -33,6 +33,7 @@ type Update struct {
 	Hash   string
 	At     time.Time // when it was seen
 	Origin string    // "file jobs.yaml", "ConfigMap shop/shop-jobs key jobs.yaml"
+	UID    string    // of the ConfigMap; empty: there is none
 }
 
 // part is what the document refers to by a name.

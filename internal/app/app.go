@@ -22,6 +22,8 @@ import (
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/schedule"
 	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/events"
+	"github.com/leasecron/leasecron/internal/leaderlabel"
 	"github.com/leasecron/leasecron/internal/logkey"
 	"github.com/leasecron/leasecron/internal/telemetry"
 	"github.com/leasecron/leasecron/internal/version"
@@ -60,7 +62,9 @@ type App struct {
 	target          currentTarget
 	clock           serverClock
 	departure       *departure
-	reachability    [2]chan struct{} // each receives when the probe's answer changed
+	label           *leaderlabel.Label // nil: off
+	events          *events.Recorder   // nil: off
+	reachability    [2]chan struct{}   // each receives when the probe's answer changed
 }
 
 // New opens and checks everything that can be found out at once. What it returned has to run, or
@@ -106,7 +110,10 @@ func (a *App) open(ctx context.Context) error {
 	if a.tracing, err = newTracing(s, identity, a.telemetry, a.log); err != nil {
 		return err
 	}
-	sets := &jobSets{next: observers{a.telemetry, telemetry.LogEvents(a.log, a.tracing)}}
+	if err := a.openOnlookers(identity, kubernetes); err != nil {
+		return err
+	}
+	sets := &jobSets{next: a.engineObservers(a.telemetry, telemetry.LogEvents(a.log, a.tracing))}
 	shared := engine.Options{
 		Namespace: s.Namespace, App: s.App, Node: identity, Place: s.Pod.UID, Target: s.Target,
 		MaxRuns: s.MaxConcurrentRuns, NodeTimeout: s.NodeTimeout, LeaseDuration: s.LeaseDuration, MaxClockSkew: s.MaxClockSkew,
@@ -126,7 +133,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.elector, err = newElector(s, election.Options{
-		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: renewals{a.telemetry},
+		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: electionObservers{renewals{a.telemetry}, a},
 		Eligible: func() error { return cmp.Or(a.departure.barred(), a.clock.check(), reachable(a.probe)) },
 	}, a.clock.client); err != nil {
 		return err
@@ -212,6 +219,12 @@ func (a *App) Run(ctx context.Context) error {
 	serving.Go(func() error { return a.engines.cluster.Run(servingCtx) })
 	serving.Go(func() error { return a.engines.instance.Run(servingCtx) })
 	serving.Go(func() error { return a.server.Run(servingCtx) })
+	if a.label != nil {
+		serving.Go(func() error { return a.label.Run(servingCtx) })
+	}
+	if a.events != nil {
+		serving.Go(func() error { return a.events.Run(servingCtx) })
+	}
 
 	// A part that fails ends the whole, in order.
 	working, stopWorking := context.WithCancelCause(ctx)
@@ -259,7 +272,6 @@ func (a *App) Run(ctx context.Context) error {
 	a.leave(servingCtx, electing, serving)
 	reason := looking.Wait() // until the process is told to end
 	a.log.Info("stopping", slog.Any(logkey.Reason, reason))
-	a.forsake(servingCtx)
 	stopLast(errStopped)
 	if err := serving.Wait(); err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return err
@@ -277,6 +289,12 @@ var errStopped = errors.New("stopped")
 func (a *App) defined(u source.Update) {
 	a.defs.note(u)
 	a.telemetry.ConfigReloaded(u.At, u.Err)
+	if a.events != nil {
+		a.events.JobsSeen(u.UID)
+		if u.Err != nil {
+			a.events.JobsRefused(u.Origin, u.Err)
+		}
+	}
 	if u.Err != nil {
 		a.log.Error("job definitions refused, the last good ones stay in force", slog.String(logkey.Source, u.Origin), logkey.Err(u.Err))
 		return

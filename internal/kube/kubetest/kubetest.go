@@ -80,44 +80,58 @@ func DeleteLease(tb testing.TB, cfg *rest.Config, namespace, name string) {
 	send(tb, cfg, http.MethodDelete, leases(namespace)+"/"+name, "", nil)
 }
 
+// Get reads an object of any kind by its path.
+func Get(tb testing.TB, cfg *rest.Config, path string) []byte {
+	tb.Helper()
+	return send(tb, cfg, http.MethodGet, path, "", nil)
+}
+
+// Send sends JSON to a path and returns the answer.
+func Send(tb testing.TB, cfg *rest.Config, method, path, body string) []byte {
+	tb.Helper()
+	return send(tb, cfg, method, path, "application/json", []byte(body))
+}
+
 func configMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
 
 func leases(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 }
 
-func send(tb testing.TB, cfg *rest.Config, method, path, contentType string, body []byte) {
+func send(tb testing.TB, cfg *rest.Config, method, path, contentType string, body []byte) []byte {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
 	defer cancel()
-	if err := request(ctx, cfg, method, path, contentType, body); err != nil {
+	answer, err := request(ctx, cfg, method, path, contentType, body)
+	if err != nil {
 		tb.Fatalf("%s %s: %v", method, path, err)
 	}
+	return answer
 }
 
-func request(ctx context.Context, cfg *rest.Config, method, path, contentType string, body []byte) error {
+func request(ctx context.Context, cfg *rest.Config, method, path, contentType string, body []byte) ([]byte, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, method, cfg.Host+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s: %s", resp.Status, answer)
+		return nil, fmt.Errorf("%s: %s", resp.Status, answer)
 	}
-	return nil
+	return answer, nil
 }

@@ -1,0 +1,118 @@
+package events
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasecron/leasecron/election"
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/run"
+)
+
+var _ engine.Observer = (*Recorder)(nil)
+
+// Observe implements [engine.Observer].
+func (r *Recorder) Observe(event engine.Event) {
+	switch e := event.(type) {
+	case engine.TermBegan:
+		r.note(note{reason: leaderElected, message: fmt.Sprintf("%s leads, term %d", r.opts.Node, e.Term)})
+	case engine.LedgerGone:
+		r.note(note{reason: ledgerGone, message: fmt.Sprintf(
+			"%s found an empty ledger where a leader had written before: planning starts now, what was in flight is unknown. Was a ConfigMap deleted or replaced?", r.opts.Node)})
+	case engine.WatermarkCut:
+		r.note(note{reason: watermarkCut, message: fmt.Sprintf(
+			"the ledger had decided until %s, which lies in the future: cut to now, and instants since then are decided again", stamp(e.Watermark))})
+	case engine.JobInvalid:
+		r.note(note{reason: jobInvalid, subject: e.Job, message: fmt.Sprintf("job %s cannot be computed any more and stands still: %v", e.Job, e.Err)})
+	case engine.RunEnded:
+		r.runEnded(e)
+	case engine.Missed:
+		r.missed(e)
+	}
+}
+
+// runEnded tells of what somebody has to look at. A failure that will be retried is none yet.
+func (r *Recorder) runEnded(e engine.RunEnded) {
+	n := note{subject: e.Run.Key.Job}
+	switch e.Run.State {
+	case run.StateFailed:
+		if !e.Final {
+			return
+		}
+		n.reason, n.message = runFailed, describe(e.Run, "failed")
+	case run.StateLost:
+		n.reason, n.message = runLost, describe(e.Run, "was lost with "+cmp.Or(e.Run.Node, "its sidecar"))
+	case run.StateNeedsReview:
+		n.reason, n.message = runNeedsReview, describe(e.Run, "needs review: whether the app did it is not known")
+	case run.StateQueued, run.StatePending, run.StateRunning, run.StateSucceeded, run.StateCanceled:
+		return
+	}
+	r.note(n)
+}
+
+// missed tells of instants that nobody chose to miss. Those of lost runs are told as such.
+func (r *Recorder) missed(e engine.Missed) {
+	if e.Reason != run.ReasonMisfire && e.Reason != run.ReasonWindow {
+		return
+	}
+	span := "at " + stamp(e.ScheduledAt)
+	if !e.CoveredUntil.IsZero() && e.Count > 1 {
+		span = fmt.Sprintf("from %s until %s", stamp(e.ScheduledAt), stamp(e.CoveredUntil))
+	}
+	r.note(note{
+		reason: instantsMissed, subject: e.Key.Job, count: e.Count,
+		message: fmt.Sprintf("%d instants of %s %s got no run of their own (%s)", e.Count, e.Key, span, e.Reason),
+	})
+}
+
+// describe says which run it is and what became of it.
+func describe(r run.Run, what string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s of %s, instant %s, attempt %d, %s", r.ID, r.Key, stamp(r.ScheduledAt), r.Attempt, what)
+	if r.Code != "" {
+		fmt.Fprintf(&b, ": %s", r.Code)
+	}
+	if r.Status != 0 {
+		fmt.Fprintf(&b, " status %d", r.Status)
+	}
+	if r.Message != "" {
+		fmt.Fprintf(&b, ": %s", r.Message)
+	}
+	return b.String()
+}
+
+// ObserveElection tells how terms of this sidecar end, and what keeps it from competing.
+func (r *Recorder) ObserveElection(event election.Event) {
+	switch e := event.(type) {
+	case election.TermEnded:
+		n := note{reason: leadershipHandedOver, message: fmt.Sprintf("%s handed the leadership over: %v", r.opts.Node, e.Err)}
+		switch {
+		case errors.Is(e.Err, election.ErrForeign):
+			n.reason, n.message = leaseRefused, fmt.Sprintf("%s stopped leading: %v", r.opts.Node, e.Err)
+		case e.Lost:
+			n.reason, n.message = leadershipLost, fmt.Sprintf("%s lost the leadership: %v", r.opts.Node, e.Err)
+		case errors.Is(e.Err, engine.ErrLedgerFailing), errors.Is(e.Err, engine.ErrTermOver):
+			n.reason, n.message = steppedDown, fmt.Sprintf("%s stepped down: %v", r.opts.Node, e.Err)
+		}
+		r.note(n)
+	case election.Obstructed:
+		r.note(note{reason: leaseRefused, message: fmt.Sprintf("%s cannot compete for the leadership: %v", r.opts.Node, e.Err)})
+	}
+}
+
+// JobsSeen takes note of the UID of the ConfigMap with the definitions.
+func (r *Recorder) JobsSeen(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.jobsUID = uid
+}
+
+// JobsRefused tells that a version of the definitions is not in force.
+func (r *Recorder) JobsRefused(origin string, err error) {
+	r.note(note{reason: jobsRefused, message: fmt.Sprintf("job definitions of %s are refused, the last good ones stay in force: %v", origin, err)})
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
