@@ -87,6 +87,7 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 		looked   = time.Now() // when the Lease was last asked for, or need not be
 		failures int
 		trouble  error // what the last call ended with
+		silent   bool  // the API server did not even show the Lease after the last attempt
 	)
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
@@ -117,11 +118,25 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 			k.wait(ctx, fmt.Errorf("%w: %w", ErrIneligible, eligible).Error())
 		case m.at.IsZero():
 			k.wait(ctx, m.reason)
+		case due <= 0 && silent:
+			// One call finds out whether it answers again; an attempt would cost two.
+			trouble = k.look(ctx)
+			looked = time.Now()
+			if trouble == nil {
+				silent = false
+				continue
+			}
+			from = time.Now().Add(k.backoff(failures, trouble))
+			failures++
+			continue
 		case due <= 0:
+			began := time.Now()
 			var sent instant
 			if sent, trouble = k.take(ctx, s); trouble == nil {
 				return sent, true
 			}
+			silent = k.sight.get().seen.Before(began)
+			looked = time.Now()
 			from = time.Now().Add(k.backoff(failures, trouble))
 			failures++
 			continue

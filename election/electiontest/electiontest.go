@@ -223,7 +223,7 @@ func testFollowsAfterwards(t *testing.T, h Harness) {
 	Quiet(t, 200*time.Millisecond, again)
 }
 
-// R074
+// R074, R090
 func testHangs(t *testing.T, h Harness) {
 	t.Helper()
 	field := NewField()
@@ -239,7 +239,11 @@ func testHangs(t *testing.T, h Harness) {
 		next.Lead(t)
 		next.Stop(t)
 	}
+	stuck := c.Elector.Status().LastTurn
 	Quiet(t, 2*time.Second, c)
+	if turned := c.Elector.Status().LastTurn; !turned.Equal(stuck) {
+		t.Errorf("LastTurn moved by %v while the work hung, want it to show that this process cannot compete", turned.Sub(stuck))
+	}
 	term.Return(nil)
 	c.Lead(t)
 }

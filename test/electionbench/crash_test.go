@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/leasecron/leasecron/election"
@@ -36,13 +37,16 @@ func crash(t *testing.T, table *table) {
 			t.Run(strconv.Itoa(trial+1), func(t *testing.T) {
 				t.Parallel()
 				wait(time.Duration(trial) * s.lease / 10)
-				sight, record := crashOne(t, s)
+				sight, since := crashOne(t, s)
+				mu.Lock()
+				bySight, byRecord = append(bySight, sight), append(byRecord, since)
+				mu.Unlock()
 				rival := crashRival(t, s)
 				mu.Lock()
 				defer mu.Unlock()
-				bySight, byRecord, clientGo = append(bySight, sight), append(byRecord, record), append(clientGo, rival)
+				clientGo = append(clientGo, rival)
 				say("crash %d of %d: led %s after the holder's time was over by its own clock; client-go %s after it by the record",
-					len(bySight), s.crashes, ms(sight), ms(rival))
+					len(clientGo), s.crashes, ms(sight), ms(rival))
 			})
 		}
 	})
@@ -52,7 +56,7 @@ func crash(t *testing.T, table *table) {
 	if bySight.min() < 0 {
 		t.Errorf("a follower led %s before the holder's time was over by its clock", -bySight.min())
 	}
-	limit(t, "takeover after a crash, max", bySight.max(), crashMost)
+	table.limit("takeover after a crash, max", bySight.max(), crashMost)
 	table.add(row{
 		2, fmt.Sprintf("crash, %d trials: takeover after the holder's time ran out by the follower's monotonic clock, least / max", s.crashes),
 		ms(bySight.min()) + " / " + ms(bySight.max()), "", "0 / " + ms(crashMost),
@@ -117,9 +121,12 @@ func crashRival(t *testing.T, s size) (byRecord time.Duration) {
 	proxy.WaitFor(t, time.Minute, 2, faultproxy.Verb("update"))
 	wait(200 * time.Millisecond) // for the answer
 	proxy.Cut()
-	last := renewTime(t, cp, namespace)
+	last := record(t, cp, namespace)
+	if *last.HolderIdentity != "holder" {
+		t.Skip("client-go's holder lost its term by itself: the machine is too busy")
+	}
 	_, began := firstRival(t, 3*s.lease, followers...)
-	return began.Sub(last) - s.lease
+	return began.Sub(last.RenewTime.Time) - s.lease
 }
 
 func newElector(t *testing.T, cfg *rest.Config, namespace, name string, s size) *election.Kubernetes {
@@ -139,8 +146,8 @@ func newElector(t *testing.T, cfg *rest.Config, namespace, name string, s size) 
 	return e
 }
 
-// renewTime is the last renewal as the record has it, by the clock of this machine.
-func renewTime(t *testing.T, cp *controlplane.ControlPlane, namespace string) time.Time {
+// record is the election record, with times by the clock of this machine.
+func record(t *testing.T, cp *controlplane.ControlPlane, namespace string) coordinationv1.LeaseSpec {
 	t.Helper()
 	client, err := kube.New(cp.AdminConfig(), "onlooker")
 	if err != nil {
@@ -152,7 +159,7 @@ func renewTime(t *testing.T, cp *controlplane.ControlPlane, namespace string) ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lease.Spec.RenewTime.Time
+	return lease.Spec
 }
 
 func wait(d time.Duration) { <-time.After(d) }

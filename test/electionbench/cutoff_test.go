@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasecron/leasecron/test/app"
 	"github.com/leasecron/leasecron/test/cluster"
 	"github.com/leasecron/leasecron/test/controlplane"
 	"github.com/leasecron/leasecron/test/faultproxy"
 )
 
-// fiveASecond are due each 200 ms, so that one sees when the sending stops.
+// fiveASecond are due each 200 ms, so that one sees when the sending stops. One more hangs.
 func fiveASecond() string {
 	var b strings.Builder
-	b.WriteString("jobs:\n")
+	b.WriteString("jobs:\n- {name: hook, path: /hook, schedule: rate 1s, timeout: 1h}\n") // never answered
 	for i := range 5 {
 		fmt.Fprintf(&b, "- {name: tick-%d, path: /tick, schedule: rate 1s start=2026-01-01T00:00:00.%dZ}\n", i, 2*i)
 	}
@@ -25,7 +26,7 @@ func fiveASecond() string {
 // cutOff takes the API server away from a leader that fires all the time, while the others have it: by
 // any clock that began to count at its last renewal or later, it has stopped when its time is over, and
 // before its successor sends. client-go's elector at its defaults is told later than its successor, by
-// as long as the call that is to release the Lease hangs.
+// as long as the call that is to release the Lease hangs. R074.
 func cutOff(t *testing.T, table *table) {
 	t.Helper()
 	s := sizes()
@@ -71,6 +72,7 @@ func cutOffOne(t *testing.T, s size, fault func(*faultproxy.Proxy)) (stopped, su
 	proxy := faultproxy.Start(t, c.Access)
 	start := func(name string, settings cluster.Settings) *cluster.Sidecar {
 		a := cluster.StartApp(t)
+		a.Script("/hook", app.Never())
 		all := c.Settings(a, name)
 		all["LEASE_DURATION"], all["NODE_TIMEOUT"] = s.lease.String(), (2 * s.lease).String()
 		maps.Copy(all, settings)
@@ -83,7 +85,7 @@ func cutOffOne(t *testing.T, s size, fault func(*faultproxy.Proxy)) (stopped, su
 
 	fault(proxy)
 	wait(300 * time.Millisecond) // a renewal may have been under way
-	renewed := renewTime(t, cp, c.Namespace)
+	renewed := record(t, cp, c.Namespace).RenewTime.Time
 	cluster.Eventually(t, 3*s.lease+time.Minute, "a callback of the successor", func() bool { return len(cluster.Arrivals("", follower.App)) > 0 })
 	old, young := cluster.Arrivals("", leader.App), cluster.Arrivals("", follower.App)
 	last, first := old[len(old)-1], young[0]
@@ -118,7 +120,11 @@ func cutOffRival(t *testing.T, s size) (told, succeeded time.Duration) {
 	proxy.WaitFor(t, time.Minute, 2, faultproxy.Verb("update"))
 	proxy.Inject(faultproxy.Hang())
 	wait(300 * time.Millisecond) // a renewal may have been under way
-	renewed := renewTime(t, cp, namespace)
+	last := record(t, cp, namespace)
+	if *last.HolderIdentity != "holder" {
+		t.Skip("client-go's holder lost its term by itself: the machine is too busy")
+	}
+	renewed := last.RenewTime.Time
 	_, began := firstRival(t, 3*s.lease, follower)
 	select {
 	case at := <-holder.told:

@@ -131,9 +131,9 @@ func handOver(t *testing.T, table *table) {
 
 	write := probe.took.median()
 	most := 4*write + handOverExtra
-	limit(t, "graceful hand-over to the takeover in the ledger, median", tookOver.median(), most)
-	limit(t, "graceful hand-over to the takeover in the ledger, max", tookOver.max(), handOverMost)
-	limit(t, "graceful hand-over to the first callback's arrival, max", arrived.max(), handOverMost)
+	table.limit("graceful hand-over to the takeover in the ledger, median", tookOver.median(), most)
+	table.limit("graceful hand-over to the takeover in the ledger, max", tookOver.max(), handOverMost)
+	table.limit("graceful hand-over to the first callback's arrival, max", arrived.max(), handOverMost)
 	table.add(row{0, "a write of the ledger, median / max", probe.took.medianAndMax(), "", ""})
 	table.add(row{
 		1, fmt.Sprintf("graceful hand-over, %d trials: from the start of the release to the next leader's first possible callback, median / max", s.handOvers),

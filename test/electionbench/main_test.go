@@ -59,4 +59,7 @@ func TestElection(t *testing.T) {
 		}
 	})
 	results.print(os.Stdout)
+	for _, e := range results.exceeded {
+		t.Error(e)
+	}
 }
