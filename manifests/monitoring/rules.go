@@ -1,0 +1,157 @@
+package monitoring
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The severities of alerts.
+const (
+	critical = "critical" // jobs do not run: somebody has to look now
+	warning  = "warning"  // somebody has to look during the day
+)
+
+// Alert is an alert rule.
+type Alert struct {
+	Name     string
+	Expr     string // PromQL
+	For      string // how long it has to be true; empty: once is enough
+	Severity string
+	Summary  string // one line; may name labels as {{ $labels.job_name }}
+	Detail   string // what it means and the first thing to do
+}
+
+// Rules are the alerts of an app.
+func Rules(o Options) *monitoringv1.PrometheusRule {
+	group := monitoringv1.RuleGroup{Name: o.App + "-leasecron"}
+	for _, a := range Alerts(o) {
+		rule := monitoringv1.Rule{
+			Alert:  a.Name,
+			Expr:   intstr.FromString(a.Expr),
+			Labels: map[string]string{"severity": a.Severity, "namespace": o.Namespace, "app": o.App},
+			Annotations: map[string]string{
+				"summary": a.Summary, "description": a.Detail, "runbook_url": o.runbook(a.Name),
+			},
+		}
+		if a.For != "" {
+			rule.For = new(monitoringv1.Duration(a.For))
+		}
+		group.Rules = append(group.Rules, rule)
+	}
+	return &monitoringv1.PrometheusRule{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "monitoring.coreos.com/v1", Kind: monitoringv1.PrometheusRuleKind},
+		ObjectMeta: o.meta(""),
+		Spec:       monitoringv1.PrometheusRuleSpec{Groups: []monitoringv1.RuleGroup{group}},
+	}
+}
+
+// runbook is the address of an alert's section: the headings of docs/alerts.md are the alerts' names.
+func (o Options) runbook(alert string) string {
+	base := o.RunbookURL
+	if base == "" {
+		base = defaultRunbook
+	}
+	return base + "#" + strings.ToLower(alert)
+}
+
+// Alerts are the alerts of an app, as they are rendered into [Rules].
+func Alerts(o Options) []Alert {
+	q := queries{o}
+	alerts := append(q.cluster(), q.jobs()...)
+	return append(alerts, q.replicas()...)
+}
+
+// queries writes PromQL about one app.
+type queries struct{ Options }
+
+// series is a metric of the app, with further matchers.
+func (q queries) series(metric string, more ...string) string {
+	return fmt.Sprintf("leasecron_%s{%s}", metric, q.selector(more...))
+}
+
+const (
+	byApp = "by (namespace, app)"
+	byJob = "by (namespace, app, job_name)"
+)
+
+// app is what is true of the app, told by the sidecar that knows.
+func (q queries) app(metric string) string {
+	return fmt.Sprintf("max %s (%s)", byApp, q.series(metric))
+}
+
+// recent is how much a counter grew within a window, for each replica. increase() does not see what a
+// young process counted before it was first scraped, such as what it missed while nobody led: of
+// such a process everything is recent.
+func (q queries) recent(window, metric string, more ...string) string {
+	s := q.series(metric, more...)
+	young := fmt.Sprintf("time() - process_start_time_seconds{%s} < %d", q.selector(fmt.Sprintf("job=%q", scrapeJob)), seconds(window))
+	return fmt.Sprintf("((%s and on (instance, pod) (%s)) or increase(%s[%s]))", s, young, s, window)
+}
+
+// quantile is that of a histogram, scraped in its classic form or, where that is left out, in its native one.
+func (q queries) quantile(of, metric, window string) string {
+	return fmt.Sprintf("(histogram_quantile(%s, sum by (namespace, app, le) (rate(%s[%s]))) or histogram_quantile(%s, sum %s (rate(%s[%s]))))",
+		of, q.series(metric+"_bucket"), window, of, byApp, q.series(metric), window)
+}
+
+// cluster are the alerts about the app's sidecars together.
+func (q queries) cluster() []Alert {
+	return []Alert{
+		{
+			Name: "LeasecronAbsent", Severity: warning, For: "10m",
+			Expr:    fmt.Sprintf("absent(%s)", q.series("build_info")),
+			Summary: "No sidecar of the app is scraped.",
+			Detail:  "No metrics of the app's sidecars arrive, so that no other alert can fire. Either no replica runs, or Prometheus does not find them.",
+		}, {
+			Name: "LeasecronNoLeader", Severity: critical, For: "5m",
+			Expr:    q.app("leader") + " < 1",
+			Summary: "No sidecar leads: no job runs.",
+			Detail:  "No replica leads, so no cluster-unique job is started. /readyz?verbose of any replica says why it does not lead.",
+		}, {
+			Name: "LeasecronSeveralLeaders", Severity: critical, For: "3m",
+			Expr:    fmt.Sprintf("sum %s (%s) > 1", byApp, q.series("leader")),
+			Summary: "{{ $value }} sidecars lead at once.",
+			Detail:  "Several replicas say that they lead. With one ledger nothing runs twice; with a ledger each, as without an election, every one of them runs every job.",
+		}, {
+			Name: "LeasecronLeadershipFlapping", Severity: warning,
+			Expr: fmt.Sprintf("sum %s (%s) > 2 or sum %s (%s) > 10",
+				byApp, q.recent("1h", "leadership_lost_total"), byApp, q.recent("1h", "leader_transitions_total")),
+			Summary: "The leadership changes all the time.",
+			Detail:  "Within an hour the leadership was lost three times, or changed more than ten times. Each change can delay what is due, and a lost one costs up to the lease's duration.",
+		}, {
+			Name: "LeasecronLeaseRenewalFailing", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("sum %s (%s) > 5", byApp, q.recent("10m", "lease_renew_failures_total")),
+			Summary: "The Lease can hardly be renewed.",
+			Detail:  "More than five renewals of the Lease failed within ten minutes. When none succeeds for the renew deadline, the leader stops.",
+		}, {
+			Name: "LeasecronLedgerFailing", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("sum %s (%s) > 5", byApp, q.recent("10m", "ledger_commit_failures_total")),
+			Summary: "The ledger can hardly be written.",
+			Detail:  "More than five swaps of the ledger failed within ten minutes. What cannot be recorded does not start.",
+		}, {
+			Name: "LeasecronLedgerNearLimit", Severity: warning, For: "15m",
+			Expr:    fmt.Sprintf("max %s (%s / %s) > 0.7", byApp, q.series("ledger_bytes"), q.series("ledger_limit_bytes")),
+			Summary: "The ledger is {{ $value | humanizePercentage }} full.",
+			Detail:  "The ledger nears the size beyond which nothing more is decided until something has ended. It holds what is in flight and what waits, with the data of manual runs.",
+		}, {
+			Name: "LeasecronFiringLate", Severity: warning, For: "15m",
+			Expr:    q.quantile("0.99", "fire_lateness_seconds", "15m") + " > 5",
+			Summary: "Runs start {{ $value | humanizeDuration }} late.",
+			Detail:  "One run in a hundred starts more than five seconds after it was due: there are too few slots, or the API server or this sidecar is too slow.",
+		},
+	}
+}
+
+// seconds is a PromQL duration of minutes or hours as seconds.
+func seconds(window string) int {
+	d, err := time.ParseDuration(window)
+	if err != nil {
+		panic(err) // the windows are constants of this package
+	}
+	return int(d.Seconds())
+}
