@@ -23,8 +23,11 @@ type Extra struct {
 
 // Extras are all that can be asked for, by name.
 var Extras = map[string]Extra{
-	"networkpolicy": {"networkpolicy.yaml", "NetworkPolicy: the app's ports from everywhere, the sidecar's from its namespace and from monitoring", networkPolicy},
-	"pdb":           {"pdb.yaml", "PodDisruptionBudget: a drained node takes one replica at a time", disruptionBudget},
+	"dashboard":      {"dashboard.yaml", "Grafana dashboard, in a ConfigMap with the label grafana_dashboard", grafanaDashboard},
+	"networkpolicy":  {"networkpolicy.yaml", "NetworkPolicy: the app's ports from everywhere, the sidecar's from its namespace and from monitoring", networkPolicy},
+	"podmonitor":     {"podmonitor.yaml", "PodMonitor: Prometheus scrapes every replica's sidecar", podMonitor},
+	"prometheusrule": {"prometheusrule.yaml", "PrometheusRule: alerts on leadership, jobs and sidecars", prometheusRule},
+	"pdb":            {"pdb.yaml", "PodDisruptionBudget: a drained node takes one replica at a time", disruptionBudget},
 }
 
 func (p *Package) extras(with []string, inst Installation) error {
@@ -55,7 +58,7 @@ func networkPolicy(inst Installation) ([]Object, error) {
 	}
 	number, reachable := port(inst.Settings.Listen)
 	if !reachable {
-		return nil, fmt.Errorf("has nothing to let in: the sidecar listens on %s", inst.Settings.Listen)
+		return nil, unreachable(inst)
 	}
 	var app []networkingv1.NetworkPolicyPort
 	for _, p := range inst.AppPorts {
@@ -81,6 +84,10 @@ func networkPolicy(inst Installation) ([]Object, error) {
 			},
 		},
 	})}, nil
+}
+
+func unreachable(inst Installation) error {
+	return fmt.Errorf("cannot reach the sidecar, which listens on %s only", inst.Settings.Listen)
 }
 
 func disruptionBudget(inst Installation) ([]Object, error) {

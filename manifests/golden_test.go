@@ -187,6 +187,20 @@ func TestPackGolden(t *testing.T) {
 		}
 		golden(t, "pack/not-shown.txt", all.Bytes())
 	})
+	t.Run("watched", func(t *testing.T) {
+		o := manifests.PackOptions{Namespace: "apps", With: []string{"prometheusrule", "podmonitor", "dashboard"}}
+		o.App = "shop"
+		for _, f := range pack(t, o).Objects {
+			switch f.Name {
+			case "podmonitor.yaml":
+				golden(t, "pack/watched.yaml", f.Content)
+			case "prometheusrule.yaml", "dashboard.yaml": // the golden files of their package show what is in them
+				if object, err := manifests.ParseObject(f.Content); err != nil || object.Namespace() != "apps" || !strings.HasPrefix(object.Name(), "shop-leasecron") {
+					t.Errorf("%s has %v %v", f.Name, object, err)
+				}
+			}
+		}
+	})
 }
 
 func TestSameInputSameBytes(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,11 +73,7 @@ func variables(o Options) []variable {
 
 // of is a series of the app that was chosen, ofJob one of the jobs that were.
 func of(metric string, more ...string) string {
-	s := selected
-	for _, m := range more {
-		s += ", " + m
-	}
-	return fmt.Sprintf("leasecron_%s{%s}", metric, s)
+	return fmt.Sprintf("leasecron_%s{%s}", metric, strings.Join(append([]string{selected}, more...), ", "))
 }
 
 func ofJob(metric string, more ...string) string {

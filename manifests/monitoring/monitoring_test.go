@@ -5,9 +5,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/leasecron/leasecron/manifests/monitoring"
@@ -60,6 +62,47 @@ func TestGolden(t *testing.T) {
 		golden(t, name, text)
 		if again := render(t, object); !bytes.Equal(text, again) {
 			t.Errorf("%s differs from one time to the next", name)
+		}
+	}
+}
+
+// The Prometheus operator's own types know every field that is written, and lose none of it.
+func TestTheOperatorReadsWhatIsWritten(t *testing.T) {
+	for written, into := range map[any]any{
+		monitoring.PodMonitor(shop): &monitoringv1.PodMonitor{}, monitoring.Rules(shop): &monitoringv1.PrometheusRule{},
+	} {
+		text := render(t, written)
+		if err := yaml.UnmarshalStrict(text, into); err != nil {
+			t.Fatal(err)
+		}
+		read := strings.Replace(string(render(t, into)), "  namespaceSelector: {}\n", "", 1) // means what its absence means
+		if diff := cmp.Diff(string(text), read); diff != "" {
+			t.Errorf("-written +as the operator's types have it:\n%s", diff)
+		}
+	}
+}
+
+// The address in each alert leads to its section, and no section is about an alert that is gone.
+func TestEachAlertIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, alerts []string
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			documented = append(documented, name)
+		}
+	}
+	for _, a := range monitoring.Alerts(shop) {
+		alerts = append(alerts, a.Name)
+	}
+	if diff := cmp.Diff(alerts, documented); diff != "" {
+		t.Errorf("alerts and the sections of docs/alerts.md (-program +document):\n%s", diff)
+	}
+	for _, r := range monitoring.Rules(shop).Spec.Groups[0].Rules {
+		if want := "/docs/alerts.md#" + strings.ToLower(r.Alert); !strings.HasSuffix(r.Annotations["runbook_url"], want) {
+			t.Errorf("the runbook of %s is %s, want …%s", r.Alert, r.Annotations["runbook_url"], want)
 		}
 	}
 }

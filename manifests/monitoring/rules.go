@@ -5,9 +5,7 @@ import (
 	"strings"
 	"time"
 
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The severities of alerts.
@@ -27,26 +25,23 @@ type Alert struct {
 }
 
 // Rules are the alerts of an app.
-func Rules(o Options) *monitoringv1.PrometheusRule {
-	group := monitoringv1.RuleGroup{Name: o.App + "-leasecron"}
+func Rules(o Options) *RuleSet {
+	group := RuleGroup{Name: o.App + "-leasecron"}
 	for _, a := range Alerts(o) {
-		rule := monitoringv1.Rule{
+		group.Rules = append(group.Rules, Rule{
 			Alert:  a.Name,
-			Expr:   intstr.FromString(a.Expr),
+			Expr:   a.Expr,
+			For:    a.For,
 			Labels: map[string]string{"severity": a.Severity, "namespace": o.Namespace, "app": o.App},
 			Annotations: map[string]string{
 				"summary": a.Summary, "description": a.Detail, "runbook_url": o.runbook(a.Name),
 			},
-		}
-		if a.For != "" {
-			rule.For = new(monitoringv1.Duration(a.For))
-		}
-		group.Rules = append(group.Rules, rule)
+		})
 	}
-	return &monitoringv1.PrometheusRule{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "monitoring.coreos.com/v1", Kind: monitoringv1.PrometheusRuleKind},
+	return &RuleSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorAPI, Kind: "PrometheusRule"},
 		ObjectMeta: o.meta(""),
-		Spec:       monitoringv1.PrometheusRuleSpec{Groups: []monitoringv1.RuleGroup{group}},
+		Spec:       RuleSetSpec{Groups: []RuleGroup{group}},
 	}
 }
 
