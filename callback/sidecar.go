@@ -20,7 +20,8 @@ import (
 const DefaultSidecar = "http://127.0.0.1:9471"
 
 const (
-	callTime      = 5 * time.Second // of one request to the API
+	callTime      = 15 * time.Second // of one request: the API answers within 10 s
+	beatTime      = 5 * time.Second  // of a heartbeat, which waits for nothing
 	firstPause    = 100 * time.Millisecond
 	longestPause  = 5 * time.Second
 	maxRetryAfter = 30 * 24 * time.Hour // that the API takes
@@ -129,6 +130,8 @@ func (s *Sidecar) Heartbeat(ctx context.Context, runID string, progress *Progres
 		percent := min(max(progress.Percent, 0), 100)
 		body.Progress, body.Message = &percent, clipTo(progress.Message, maxBeatText)
 	}
+	ctx, cancel := context.WithTimeout(ctx, beatTime)
+	defer cancel()
 	reply, _, err := s.post(ctx, runID, "heartbeat", body)
 	if err != nil {
 		return Beat{}, err
