@@ -55,11 +55,11 @@ func (i *injector) leader() *sidecar {
 // what came of it.
 func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) string {
 	switch f.Kind {
-	case kill, stop, terminate:
+	case kill, stop, terminate, drain:
 		return i.strike(ctx, f, s)
 	case rollOut:
 		for _, each := range i.sidecars {
-			i.strike(ctx, fault{Kind: terminate}, each)
+			i.strike(ctx, fault{Kind: drain}, each)
 			wait(ctx, time.Second)
 		}
 	case apiRestart, apiKill, apiPause:
@@ -80,6 +80,9 @@ func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) string {
 		return i.edit(ctx, f)
 	case enqueue:
 		return i.enqueue(s)
+	case intrude:
+		how := intrusions[f.Number%len(intrusions)]
+		return i.intrude(ctx, how)
 	case delayRequests, delayAnswers, resetRequests, hangRequests, hangAnswers, dropAnswers, refuse, throttle:
 		fault, matches := proxyFault(f)
 		remove := s.proxy.Inject(fault, matches...)
@@ -106,6 +109,14 @@ func (i *injector) strike(ctx context.Context, f fault, s *sidecar) string {
 		wait(ctx, f.For)
 		s.cont(p)
 		return "done"
+	case drain: // as the hook does that Kubernetes calls first
+		status, _ := p.Post("/drain?wait=0s")
+		wait(ctx, f.For)
+		s.terminate(p)
+		if err := s.start(); err != nil {
+			i.t.Error(err)
+		}
+		return fmt.Sprintf("done, the drain was answered with %d", status)
 	default:
 		s.terminate(p)
 	}

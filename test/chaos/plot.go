@@ -26,6 +26,7 @@ const (
 	kill      kind = "SIGKILL"
 	stop      kind = "SIGSTOP"
 	terminate kind = "SIGTERM"
+	drain     kind = "drain, then SIGTERM"
 	rollOut   kind = "roll out all"
 
 	// To the API server.
@@ -40,6 +41,7 @@ const (
 	editJobs    kind = "edit jobs"
 	editInvalid kind = "edit jobs wrongly"
 	enqueue     kind = "enqueue"
+	intrude     kind = "meddle with the Lease"
 )
 
 // bag says how often each kind comes among the others. Kinds are drawn until it is empty, so that
@@ -47,9 +49,9 @@ const (
 var bag = map[kind]int{
 	delayRequests: 1, delayAnswers: 1, resetRequests: 2, hangRequests: 2, hangAnswers: 1, dropAnswers: 4,
 	refuse: 1, throttle: 1, cutOff: 2, partition: 2,
-	kill: 4, stop: 4, terminate: 3, rollOut: 1,
+	kill: 4, stop: 4, terminate: 2, drain: 2, rollOut: 1,
 	apiRestart: 1, apiKill: 1, apiPause: 1,
-	appDown: 2, editJobs: 3, editInvalid: 1, enqueue: 4,
+	appDown: 2, editJobs: 3, editInvalid: 1, enqueue: 4, intrude: 3,
 }
 
 // atLeader as a fault's target is the sidecar that leads when the fault begins.
@@ -65,7 +67,7 @@ type fault struct {
 	For time.Duration
 	// Only names the resource whose requests it befalls, of two; empty: all.
 	Only string
-	// Number means, by kind: how many requests are befallen, or which edit is made.
+	// Number means, by kind: how many requests are befallen, or which edit is made of the jobs or the Lease.
 	Number int
 }
 
@@ -108,13 +110,15 @@ func lasts(k kind, rng *rand.Rand) time.Duration {
 		return between(rng, time.Second, 25*time.Second)
 	case apiPause, hangRequests, hangAnswers, cutOff, partition:
 		return between(rng, time.Second, 12*time.Second)
+	case drain:
+		return between(rng, 0, 3*time.Second)
 	case dropAnswers:
 		return between(rng, 500*time.Millisecond, 4*time.Second)
 	case delayRequests, delayAnswers, resetRequests, refuse, throttle, appDown:
 		return between(rng, time.Second, 8*time.Second)
 	case apiKill:
 		return between(rng, 0, 3*time.Second)
-	case terminate, rollOut, apiRestart, editJobs, editInvalid, enqueue:
+	case terminate, rollOut, apiRestart, editJobs, editInvalid, enqueue, intrude:
 	}
 	return 0
 }
@@ -124,7 +128,7 @@ func shuffled(rng *rand.Rand) []kind {
 	var kinds []kind
 	for _, k := range []kind{ // not the map's order, which differs from run to run
 		delayRequests, delayAnswers, resetRequests, hangRequests, hangAnswers, dropAnswers, refuse, throttle, cutOff, partition,
-		kill, stop, terminate, rollOut, apiRestart, apiKill, apiPause, appDown, editJobs, editInvalid, enqueue,
+		kill, stop, terminate, drain, rollOut, apiRestart, apiKill, apiPause, appDown, editJobs, editInvalid, enqueue, intrude,
 	} {
 		for range bag[k] {
 			kinds = append(kinds, k)

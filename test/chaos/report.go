@@ -38,8 +38,11 @@ func report(out io.Writer, o options, r result) {
 	fmt.Fprintf(out, "\nterms with callbacks: %d; processes: %d, of which %d ended without being told to; versions of the ledger seen: %d, the largest %d bytes\n",
 		r.Leaders, r.Processes, r.Unordered, r.LedgerVersions, r.LedgerBytes)
 	fmt.Fprintf(out, "callbacks started under a term after one of a later term was committed: %d; by a process frozen between its last check and the send: %d\n", r.LateSends, r.FrozenSends)
-	fmt.Fprintf(out, "without a leader after the faults: %s; %d further losses were forced, the sidecar whose turn it was led at most %s later\n",
-		r.Leaderless.Round(time.Millisecond), r.Losses, r.SlowestTurn.Round(time.Millisecond))
+	fmt.Fprintf(out, "without a leader after the faults: %s; then %d losses were forced", r.Leaderless.Round(time.Millisecond), o.Losses)
+	for _, how := range slices.Sorted(maps.Keys(r.Losses)) {
+		fmt.Fprintf(out, ", %d times %s", r.Losses[how], how)
+	}
+	fmt.Fprintf(out, "; the sidecar whose turn it was led at most %s later\n", r.SlowestTurn.Round(time.Millisecond))
 	for i, v := range r.Violations {
 		if i == maxViolations {
 			fmt.Fprintf(out, "... and %d more\n", len(r.Violations)-i)

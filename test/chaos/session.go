@@ -58,9 +58,9 @@ type result struct {
 	Faults map[kind]int
 	// Leaderless is the longest time without a leader after the faults had ended.
 	Leaderless time.Duration
-	// Losses were forced when the faults had ended; after each, another sidecar, each in its turn,
+	// Losses were forced when the faults had ended, by kind; after each, one sidecar, each in its turn,
 	// had to lead. SlowestTurn is the longest that this took.
-	Losses      int
+	Losses      map[intrusion]int
 	SlowestTurn time.Duration
 	// Processes were started, Unordered of them ended without being told to.
 	Processes, Unordered int
@@ -102,10 +102,15 @@ func torment(ctx context.Context, t testing.TB, o options) result {
 	s.calm.Store(true)
 	s.say("faults ended; waiting for a leader, then each sidecar has to lead in its turn")
 
-	r := result{Losses: o.Losses}
+	r := result{Losses: make(map[intrusion]int)}
 	r.Leaderless = s.awaitLeader(ctx, ended)
 	for n := range o.Losses {
-		r.SlowestTurn = max(r.SlowestTurn, s.forceLoss(ctx, n))
+		l := s.forceLoss(ctx, n)
+		r.Losses[l.How]++
+		r.SlowestTurn = max(r.SlowestTurn, l.Turn)
+		if (n+1)%10 == 0 {
+			s.say("%d of %d losses forced", n+1, o.Losses)
+		}
 	}
 	until := time.Now().UTC()
 	s.settle(ctx, until)
@@ -179,31 +184,6 @@ func (s *session) awaitLeader(ctx context.Context, ended time.Time) time.Duratio
 		return "nobody leads"
 	})
 	return time.Since(ended)
-}
-
-// forceLoss makes the sidecar whose turn it is the only one whose app is up, so that another one
-// that leads loses, and returns how long it took until this one led.
-func (s *session) forceLoss(ctx context.Context, n int) time.Duration {
-	turn := n % len(s.sidecars)
-	began := time.Now()
-	for i, each := range s.sidecars {
-		if i != turn {
-			each.appDown.Add(1)
-			defer each.appDown.Add(-1)
-		}
-	}
-	s.await(ctx, leadWithin, s.sidecars[turn].name+" leads when it is the only one that can", func() string {
-		if leads(s.sidecars[turn]) {
-			return ""
-		}
-		return fmt.Sprintf("it does not, after %d forced losses", n)
-	})
-	return time.Since(began)
-}
-
-func leads(s *sidecar) bool {
-	p := s.running()
-	return p != nil && p.Address() != "" && p.Leads()
 }
 
 // settle waits until every instant before a time is decided and every run of before has ended.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,6 +117,49 @@ func (c *Cluster) EditJobs(ctx context.Context, document string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("replace the jobs document: %w", err)
+	}
+	return nil
+}
+
+// LeaseObject is the Lease that the example's sidecars compete for.
+const LeaseObject = AppName + "-leasecron"
+
+func (c *Cluster) leases() string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + c.Namespace + "/leases"
+}
+
+// EditLease applies a merge patch to the Lease, as another hand would. It tells errors to those who
+// have taken the API server away.
+func (c *Cluster) EditLease(ctx context.Context, patch string) error {
+	status, answer, err := request(ctx, c.ControlPlane.AdminConfig(), http.MethodPatch, c.leases()+"/"+LeaseObject,
+		"application/merge-patch+json", []byte(patch))
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("edit the Lease: %w", err)
+	}
+	return nil
+}
+
+// ReplaceLease deletes the Lease and makes a new one. What it did before an error is not undone: call
+// it again.
+func (c *Cluster) ReplaceLease(ctx context.Context) error {
+	lease := `{"metadata":{"name":"` + LeaseObject + `","labels":{"app.kubernetes.io/name":"` + AppName + `"}}}`
+	for _, step := range []struct {
+		method, path, body string
+		well               []int
+	}{
+		{http.MethodDelete, c.leases() + "/" + LeaseObject, "", []int{http.StatusOK, http.StatusNotFound}},
+		{http.MethodPost, c.leases(), lease, []int{http.StatusCreated, http.StatusConflict}},
+	} {
+		status, answer, err := request(ctx, c.ControlPlane.AdminConfig(), step.method, step.path, "application/json", []byte(step.body))
+		if err == nil && !slices.Contains(step.well, status) {
+			err = fmt.Errorf("%d %s", status, answer)
+		}
+		if err != nil {
+			return fmt.Errorf("replace the Lease: %w", err)
+		}
 	}
 	return nil
 }

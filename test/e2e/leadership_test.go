@@ -174,7 +174,7 @@ func TestOutagesOfTheAPIServer(t *testing.T) {
 }
 
 // freezes is how often, and so at how many points of the way of a callback, a leader is frozen.
-var freezes = 6
+var freezes = 3
 
 // TestALeaderFrozenOnTheWayOfACallback stops the leader for longer than its lease, at points from the
 // decision ahead of the instant to the record of the result. When it goes on, it sends nothing that it
