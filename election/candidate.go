@@ -190,6 +190,7 @@ type complaint int
 const (
 	aboutObject complaint = iota // the Lease object is not there, or not ours
 	aboutServer                  // the API server does not answer as it should
+	aboutRights                  // the API server refuses what this process has no right to
 	aboutLead                    // the last term's work goes on
 )
 

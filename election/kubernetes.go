@@ -1,6 +1,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/leasecron/leasecron/internal/kube"
 	"github.com/leasecron/leasecron/internal/logkey"
@@ -17,7 +19,8 @@ import (
 
 // Kubernetes is the elector of replicas that compete for one Lease object, which must exist: it
 // needs get, update, list and watch on that name and nothing else. Followers watch it and send
-// nothing; when the watch cannot be had they look at it every third of the lease duration.
+// nothing; when the watch cannot be had they look at it every third of the lease duration. So it works
+// with get and update alone, less well, and says so.
 type Kubernetes struct {
 	*candidate
 	opts   KubernetesOptions
@@ -68,11 +71,17 @@ func (k *Kubernetes) Run(ctx context.Context, lead Lead) error {
 }
 
 func (k *Kubernetes) watch(ctx context.Context) {
+	forbidden := false
 	k.opts.Client.WatchLease(ctx, k.opts.Namespace, k.opts.Name, kube.Handler[coordinationv1.Lease]{
 		Object: func(lease *coordinationv1.Lease) { k.sight.see(lease, "") },
 		State: func(err error) {
 			k.sight.watch(err == nil)
-			if err != nil {
+			switch {
+			case apierrors.IsForbidden(err) && !forbidden:
+				forbidden = true
+				k.log.LogAttrs(ctx, slog.LevelWarn, "the Lease may not be watched: it is read at intervals instead, and a hand-over takes as long; "+rights,
+					slog.Duration("interval", k.opts.renewEvery()), logkey.Err(err))
+			case err != nil:
 				k.log.LogAttrs(ctx, slog.LevelDebug, "watch failed", logkey.Err(err))
 			}
 		},
@@ -86,7 +95,8 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 	var (
 		looked   = time.Now() // when the Lease was last asked for, or need not be
 		failures int
-		trouble  error // what the last call ended with
+		trouble  error // what the last look ended with
+		refused  error // what the last attempt ended with
 		silent   bool  // the API server did not even show the Lease after the last attempt
 	)
 	timer := time.NewTimer(interval)
@@ -132,29 +142,28 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 		case due <= 0:
 			began := time.Now()
 			var sent instant
-			if sent, trouble = k.take(ctx, s); trouble == nil {
+			if sent, refused = k.take(ctx, s); refused == nil {
 				return sent, true
 			}
 			silent = k.sight.get().seen.Before(began)
 			looked = time.Now()
-			from = time.Now().Add(k.backoff(failures, trouble))
+			from = time.Now().Add(k.backoff(failures, refused))
 			failures++
 			continue
 		case from.After(m.at) && failures == 0:
 			k.wait(ctx, pausing)
 			wake = min(wake, due)
 		default:
+			if m.at.After(from) {
+				refused = nil // another one holds it now
+			}
 			k.wait(ctx, m.reason, slog.String(logkey.Holder, s.holder()))
 			wake = min(wake, due)
 		}
 		if m.err == nil {
 			k.settled(aboutObject)
 		}
-		if trouble == nil || errors.Is(trouble, errConflict) {
-			k.settled(aboutServer)
-		} else if m.err == nil {
-			k.complain(ctx, aboutServer, fmt.Errorf("the API server cannot be asked for the Lease: %w", trouble))
-		}
+		k.tell(ctx, cmp.Or(refused, trouble), m.err == nil)
 
 		timer.Reset(wake)
 		select {
@@ -165,6 +174,25 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 		}
 	}
 	return instant{}, false
+}
+
+// rights says what to grant.
+const rights = "grant get, update, list and watch on this one Lease"
+
+// tell complains about what the last call ended with, if nothing else is complained about.
+func (k *Kubernetes) tell(ctx context.Context, trouble error, first bool) {
+	if trouble == nil || errors.Is(trouble, errConflict) {
+		k.settled(aboutServer)
+		k.settled(aboutRights)
+		return
+	}
+	switch {
+	case !first:
+	case apierrors.IsForbidden(trouble):
+		k.complain(ctx, aboutRights, fmt.Errorf("Lease %s/%s may not be used: %w; %s", k.opts.Namespace, k.opts.Name, trouble, rights))
+	default:
+		k.complain(ctx, aboutServer, fmt.Errorf("the API server cannot be asked for the Lease: %w", trouble))
+	}
 }
 
 // take tries to become the holder of the record that s shows.
