@@ -25,6 +25,7 @@ import (
 	"github.com/leasecron/leasecron/internal/events"
 	"github.com/leasecron/leasecron/internal/leaderlabel"
 	"github.com/leasecron/leasecron/internal/logkey"
+	"github.com/leasecron/leasecron/internal/rights"
 	"github.com/leasecron/leasecron/internal/telemetry"
 	"github.com/leasecron/leasecron/internal/version"
 	"github.com/leasecron/leasecron/invoker"
@@ -62,6 +63,7 @@ type App struct {
 	target          currentTarget
 	clock           serverClock
 	departure       *departure
+	rights          *rights.Check      // nil: there is no API server
 	label           *leaderlabel.Label // nil: off
 	events          *events.Recorder   // nil: off
 	reachability    [2]chan struct{}   // each receives when the probe's answer changed
@@ -83,6 +85,9 @@ func (a *App) open(ctx context.Context) error {
 	identity := election.NewIdentity(s.NodeID)
 	kubernetes, err := connect(s)
 	if err != nil {
+		return err
+	}
+	if err := a.openRights(kubernetes); err != nil { // first, so that it sees what the others are refused
 		return err
 	}
 	if a.store, err = openStore(s, kubernetes, a.log); err != nil {
@@ -146,6 +151,9 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.telemetry.SetStatus(a.engines.Status)
+	if a.rights != nil {
+		a.telemetry.SetRights(a.rights.Missing)
+	}
 	if a.signer != nil {
 		a.telemetry.SetSigning(a.signer.Err)
 	}
@@ -219,6 +227,9 @@ func (a *App) Run(ctx context.Context) error {
 	serving.Go(func() error { return a.engines.cluster.Run(servingCtx) })
 	serving.Go(func() error { return a.engines.instance.Run(servingCtx) })
 	serving.Go(func() error { return a.server.Run(servingCtx) })
+	if a.rights != nil {
+		serving.Go(func() error { return a.rights.Run(servingCtx) })
+	}
 	if a.label != nil {
 		serving.Go(func() error { return a.label.Run(servingCtx) })
 	}

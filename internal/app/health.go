@@ -66,6 +66,9 @@ func (a *App) readiness() []api.Check {
 			}
 		}},
 	}
+	if a.rights != nil {
+		checks = append(checks, api.Check{Name: "rights", Informational: true, Probe: a.rights.Probe})
+	}
 	if a.signer != nil {
 		checks = append(checks, api.Check{Name: "signing-secrets", Informational: true, Probe: func() (string, error) {
 			if err := a.signer.Err(); err != nil {

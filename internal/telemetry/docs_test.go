@@ -31,6 +31,7 @@ func metricsTable(t *testing.T) string {
 	w.lead(a)
 	w.lease.RenewedAt = noon
 	w.SetSigning(func() error { return nil })
+	w.SetRights(func() int { return 0 })
 	families, err := w.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -61,6 +61,7 @@ type Telemetry struct {
 	status  atomic.Pointer[func() engine.Status]
 	lease   atomic.Pointer[func() Lease]
 	signing atomic.Pointer[func() error]
+	rights  atomic.Pointer[func() int]
 	jobs    jobCounts
 
 	surroundings atomic.Pointer[func() Surroundings]
@@ -159,6 +160,10 @@ func (t *Telemetry) SetLease(lease func() Lease) { t.lease.Store(&lease) }
 // SetSigning says where to ask, at each scrape, what is wrong with the signing secrets. Without it
 // their gauge is not exported.
 func (t *Telemetry) SetSigning(problem func() error) { t.signing.Store(&problem) }
+
+// SetRights says where to ask, at each scrape, how many rights are missing. Without it their gauge is
+// not exported.
+func (t *Telemetry) SetRights(missing func() int) { t.rights.Store(&missing) }
 
 // SetSurroundings says where to read what the sidecar knows of app, clock and store, at each scrape.
 // Without it their gauges are not exported.

@@ -25,6 +25,9 @@ var (
 	signingDesc = desc("signing_secrets_last_reload_successful",
 		"1 while every signing secret file holds a secret, 0 while one does not and its last good one is in use; absent without such files.")
 
+	rightsDesc = desc("missing_rights",
+		"Rights in the cluster that this sidecar uses and does not have, as far as known; its log and /readyz?verbose name them. Absent without an API server.")
+
 	nextFireDesc = desc("job_next_fire_timestamp_seconds",
 		"When the job is due next, or since when it has been; absent without a next instant. Leader only.", labelJob)
 	lastSuccessDesc = desc("job_last_success_timestamp_seconds",
@@ -57,7 +60,7 @@ type statusCollector struct {
 // Describe implements [prometheus.Collector].
 func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc,
+		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc,
 		nextFireDesc, lastStartDesc, lastSuccessDesc, lastFailureDesc, successDueDesc,
 		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, firstSeenDesc,
 	} {
@@ -75,6 +78,9 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if f := c.telemetry.signing.Load(); f != nil {
 		ch <- constGauge(signingDesc, truth((*f)() == nil))
+	}
+	if f := c.telemetry.rights.Load(); f != nil {
+		ch <- constGauge(rightsDesc, float64((*f)()))
 	}
 	if f := c.telemetry.surroundings.Load(); f != nil {
 		c.collectSurroundings(ch, (*f)())

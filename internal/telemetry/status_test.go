@@ -129,6 +129,16 @@ func TestSigningSecrets(t *testing.T) {
 	w.want([]string{"signing_secrets_last_reload_successful{} 0"}, "signing_secrets_last_reload_successful")
 }
 
+func TestMissingRights(t *testing.T) {
+	w := newWorld(t)
+	w.want([]string{}, "missing_rights")
+	missing := 0
+	w.SetRights(func() int { return missing })
+	w.want([]string{"missing_rights{} 0"}, "missing_rights")
+	missing = 2
+	w.want([]string{"missing_rights{} 2"}, "missing_rights")
+}
+
 // A sidecar that does not lead tells why it would not, too.
 func TestGaugesOfTheSurroundings(t *testing.T) {
 	w := newWorld(t)

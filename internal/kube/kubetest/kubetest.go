@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,28 @@ func Get(tb testing.TB, cfg *rest.Config, path string) []byte {
 func Send(tb testing.TB, cfg *rest.Config, method, path, body string) []byte {
 	tb.Helper()
 	return send(tb, cfg, method, path, "application/json", []byte(body))
+}
+
+// Status sends JSON to a path and returns the status of the answer, whatever that is.
+func Status(tb testing.TB, cfg *rest.Config, method, path, body string) int {
+	tb.Helper()
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, cfg.Host+path, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		tb.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode
 }
 
 func configMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
