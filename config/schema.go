@@ -42,7 +42,7 @@ type documentSpec struct {
 
 // policiesSpec are the keys that a job shares with defaults.
 type policiesSpec struct {
-	Target       string       `json:"target,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Base URL of the app. Its host is loopback, or listed in LEASECRON_ALLOWED_HOSTS. Default LEASECRON_TARGET."`
+	Target       string       `json:"target,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Base URL of the app: http, https or h2c (HTTP/2 without TLS) with a host that is loopback or listed in LEASECRON_ALLOWED_HOSTS, or unix:///run/app.sock. Default LEASECRON_TARGET."`
 	Method       methodSpec   `json:"method,omitempty" jsonschema_description:"HTTP method of the callback. Default POST."`
 	Headers      headersSpec  `json:"headers,omitempty" jsonschema_description:"Further headers of the callback."`
 	BearerFile   string       `json:"bearerFile,omitempty" jsonschema:"pattern=^/,maxLength=4096" jsonschema_description:"File whose content is sent as a bearer token, read for each attempt."`

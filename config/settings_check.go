@@ -80,7 +80,7 @@ func (s *Settings) check() []*SettingError {
 		s.Target = target
 	}
 	if s.AppHealthURL != "" {
-		if _, err := checkURL(s.AppHealthURL, s.AllowedHosts); err != nil {
+		if err := checkHealthURL(s.AppHealthURL, s.AllowedHosts); err != nil {
 			c.fail("APP_HEALTH_URL", redactQuery(s.AppHealthURL), "%w", err)
 		}
 	}
@@ -215,7 +215,7 @@ func (c *settingsCheck) hosts(hosts []string) {
 		hosts[i] = host
 		switch {
 		case isForbidden(host):
-			c.fail(variable, host, "is a link-local or unspecified address, which jobs may never call")
+			c.fail(variable, host, "is a link-local, metadata or unspecified address, which jobs may never call")
 		case !isHost(host):
 			c.fail(variable, host, "want host names or IP addresses without scheme, port or wildcard, separated by commas")
 		}

@@ -202,7 +202,7 @@ func TestSettingsRefused(t *testing.T) {
 		},
 		"a cloud's metadata service as an allowed host": {
 			map[string]string{"LEASECRON_ALLOWED_HOSTS": "169.254.169.254"},
-			`LEASECRON_ALLOWED_HOSTS="169.254.169.254": is a link-local or unspecified address, which jobs may never call`,
+			`LEASECRON_ALLOWED_HOSTS="169.254.169.254": is a link-local, metadata or unspecified address, which jobs may never call`,
 		},
 		"a health URL on a foreign host, without its query": {
 			map[string]string{"LEASECRON_APP_HEALTH_URL": "http://example.com/health?token=secret"},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,13 +9,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leasecron/leasecron/internal/target"
 )
 
 // DefaultTarget is where a sidecar expects its app when nothing else is said.
 const DefaultTarget = "http://127.0.0.1:8080"
 
-// checkTarget accepts a URL that paths can be appended to, and returns it without a trailing slash.
+// checkTarget accepts a URL that paths can be appended to, and returns it in that form: without a
+// trailing slash, and that of a Unix socket with the colon before the path.
 func checkTarget(raw string, allowed []string) (string, error) {
+	if target.IsSocket(raw) {
+		socket, path, err := checkSocket(raw)
+		if err != nil {
+			return "", err
+		}
+		if strings.ContainsAny(path, "?#") {
+			return "", errors.New("has a query (want it in path)")
+		}
+		return "unix://" + socket + ":" + strings.TrimRight(path, "/"), nil
+	}
 	u, err := checkURL(raw, allowed)
 	if err != nil {
 		return "", err
@@ -25,8 +39,36 @@ func checkTarget(raw string, allowed []string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// checkURL accepts an http or https URL whose host is loopback or in allowed. Link-local addresses,
-// where clouds keep their metadata services, are refused even when they are listed.
+// checkHealthURL accepts what can be asked whether the app is healthy.
+func checkHealthURL(raw string, allowed []string) error {
+	if !target.IsSocket(raw) {
+		_, err := checkURL(raw, allowed)
+		return err
+	}
+	_, path, err := checkSocket(raw)
+	if err == nil && path == "" {
+		return errors.New("names no path (want unix:///run/app.sock:/health)")
+	}
+	return err
+}
+
+// checkSocket accepts the URL of a Unix socket. Only what is mounted into the sidecar can be meant,
+// so that no setting has to list it.
+func checkSocket(raw string) (socket, path string, err error) {
+	if len(raw) > longestURL {
+		return "", "", fmt.Errorf("is longer than %d bytes", longestURL)
+	}
+	if socket, path, err = target.SplitSocket(raw); err != nil {
+		return "", "", err
+	}
+	if _, err := url.ParseRequestURI(cmp.Or(path, "/")); err != nil || strings.Contains(path, "#") {
+		return "", "", errors.New("has no valid path after the colon (want unix:///run/app.sock:/path)")
+	}
+	return socket, path, nil
+}
+
+// checkURL accepts an http, https or h2c URL whose host is loopback or in allowed. Link-local
+// addresses, where clouds keep their metadata services, are refused even when they are listed.
 func checkURL(raw string, allowed []string) (*url.URL, error) {
 	const want = "want a URL such as " + DefaultTarget
 	if len(raw) > longestURL {
@@ -36,8 +78,8 @@ func checkURL(raw string, allowed []string) (*url.URL, error) {
 	switch {
 	case err != nil, u.Opaque != "", u.Host == "":
 		return nil, fmt.Errorf("is no URL (%s)", want)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("has the scheme %s (%s)", quote(u.Scheme), want)
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c":
+		return nil, fmt.Errorf("has the scheme %s (%s; https, h2c and unix exist too)", quote(u.Scheme), want)
 	case u.User != nil:
 		return nil, errors.New("holds a user name or password (want none; see bearerFile)")
 	case u.Fragment != "":
@@ -51,7 +93,7 @@ func checkURL(raw string, allowed []string) (*url.URL, error) {
 	host := strings.ToLower(u.Hostname())
 	switch {
 	case isForbidden(host):
-		return nil, fmt.Errorf("host %s is a link-local or unspecified address, which jobs may never call", quote(host))
+		return nil, fmt.Errorf("host %s is a link-local, metadata or unspecified address, which jobs may never call", quote(host))
 	case !isHost(host):
 		return nil, fmt.Errorf("host %s is neither a host name nor an IP address", quote(host))
 	case !isLoopback(host) && !slices.Contains(allowed, host):
@@ -74,13 +116,8 @@ func isForbidden(host string) bool {
 	if err != nil {
 		return false
 	}
-	addr = addr.Unmap()
-	return addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr.Zone() != "" ||
-		addr.WithZone("") == awsMetadataIPv6
+	return addr.Zone() != "" || target.Never(addr)
 }
-
-// awsMetadataIPv6 is a unique local address, so no range tells that it is a metadata service.
-var awsMetadataIPv6 = netip.MustParseAddr("fd00:ec2::254")
 
 // isHost reports whether host is an IP address or a DNS name. A name whose last label is a number
 // is none: resolvers read 0x7f.1 and 2852039166 as addresses.

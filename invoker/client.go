@@ -39,6 +39,7 @@ type Client struct {
 	targets   targets
 	signer    *Signer
 	http      *http.Client
+	h2c       *http.Client
 }
 
 // New returns a client that has not connected anywhere yet.
@@ -52,6 +53,7 @@ func New(o Options) (*Client, error) {
 		targets:   hosts,
 		signer:    o.Signer,
 	}
+	c.h2c = &http.Client{Transport: &h2cTransport{rule: hosts}, CheckRedirect: noRedirect}
 	c.http = &http.Client{Transport: newTransports(hosts, o.TLS), CheckRedirect: noRedirect}
 	return c, nil
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
@@ -29,12 +28,13 @@ type delivery struct {
 	gate       *gate
 	retryUntil time.Time
 
+	http  *http.Client // of the target's protocol
 	tries int
 	wait  time.Duration // before the next try, decided by again
 }
 
 // send returns the answer, or why there is none. The gate knows whether anything was written.
-func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, token string) (*http.Response, error) {
+func (d *delivery) send(ctx context.Context, a run.Attempt, target address, token string) (*http.Response, error) {
 	method, err := checkMethod(a.Method)
 	if err != nil {
 		return nil, &requestError{err}
@@ -48,19 +48,22 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target *url.URL, tok
 	}
 	l.sign(time.Now())
 	ctx = d.gate.watch(ctx)
+	if d.http = d.client.http; target.h2c {
+		d.http = d.client.h2c
+	}
 	// The first try, nearly always the only one, goes straight to the transport. It has no GetBody,
 	// for the reason that retry gives.
 	first := newRequest(ctx, method, target)
 	first.Header, first.Body, first.ContentLength = l.header, io.NopCloser(bytes.NewReader(l.body)), int64(len(l.body))
-	resp, err := d.client.http.Transport.RoundTrip(first)
+	resp, err := d.http.Transport.RoundTrip(first)
 	if err == nil || !d.again(ctx, err) {
 		return resp, err
 	}
 	return d.retry(ctx, newRequest(ctx, method, target), &l)
 }
 
-func newRequest(ctx context.Context, method string, target *url.URL) *http.Request {
-	r := &http.Request{Method: method, URL: target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+func newRequest(ctx context.Context, method string, target address) *http.Request {
+	r := &http.Request{Method: method, URL: target.url, Host: target.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	return r.WithContext(ctx)
 }
 
@@ -94,7 +97,7 @@ func (d *delivery) retry(ctx context.Context, again *http.Request, l *letter) (*
 	req.GetBody = nil
 
 	r := retryablehttp.Client{
-		HTTPClient:   d.client.http,
+		HTTPClient:   d.http,
 		Logger:       nil, // it would log URLs
 		RetryMax:     math.MaxInt32,
 		CheckRetry:   func(ctx context.Context, _ *http.Response, err error) (bool, error) { return d.again(ctx, err), nil },

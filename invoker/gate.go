@@ -116,7 +116,7 @@ func (g *gate) answered() {
 
 // watch arms the gate on whichever connection the transport picks.
 func (g *gate) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	return httptrace.WithClientTrace(context.WithValue(ctx, gateKey{}, g), &httptrace.ClientTrace{
 		GetConn: func(string) { g.carry(nil) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			r := &request{gate: g, reused: info.Reused}

@@ -1,7 +1,10 @@
 package invoker
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +28,7 @@ const (
 
 // answer turns a response into an outcome. The status line is the verdict; the body is only its
 // message, and one that is cut off, too long or too slow does not change the verdict.
-func answer(resp *http.Response, g *gate, a run.Attempt, target *url.URL, token string) run.Outcome {
+func answer(resp *http.Response, g *gate, a run.Attempt, target address, token string) run.Outcome {
 	// Reading ends with the body, at the limit, or with the attempt's context. The byte beyond
 	// the limit tells a body that ends there, whose connection can be used again.
 	var body []byte
@@ -70,12 +73,12 @@ func retryableStatus(status int) bool {
 }
 
 // statusHint says what to do about a status that comes from configuration rather than work.
-func statusHint(status int, method string, target *url.URL) string {
+func statusHint(status int, method string, target address) string {
 	line := statusLine(status)
 	switch {
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		return fmt.Sprintf("%s for %s %s: does the app serve it there? check the job's target, path and method",
-			line, method, clip(target.EscapedPath()))
+			line, method, clip(target.url.EscapedPath()))
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return line + ": does the job need a bearerFile?"
 	case status >= 300 && status < 400:
@@ -169,10 +172,42 @@ func unreachedMessage(err error) string {
 			return fmt.Sprintf("no such host %s: check the job's target", dns.Name)
 		}
 		return fmt.Sprintf("host %s could not be resolved: %s", dns.Name, dns.Err)
+	case errors.As(err, &op) && op.Net == "unix" && op.Addr != nil:
+		return socketMessage(op)
 	case errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Addr != nil:
 		return fmt.Sprintf("connection refused by %s: is the app listening? check the job's target and the app's port", op.Addr)
 	default:
-		return "the app could not be reached: " + reason(err)
+		return cmp.Or(tlsMessage(err), "the app could not be reached: "+reason(err))
+	}
+}
+
+// tlsMessage says why no TLS connection came about; "" if that was not the reason.
+func tlsMessage(err error) string {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the app does not speak TLS: is https in the job's target right?"
+	}
+	bad, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok {
+		return ""
+	}
+	why := reason(bad.Err)
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		why += ": mount the certificate of its authority and name the file in SSL_CERT_FILE"
+	}
+	return "the app's certificate is not accepted: " + why
+}
+
+// socketMessage says why a Unix socket could not be connected to.
+func socketMessage(op *net.OpError) string {
+	switch {
+	case errors.Is(op.Err, syscall.ENOENT):
+		return fmt.Sprintf("no socket at %s: is the app up, and its folder mounted into both containers?", op.Addr)
+	case errors.Is(op.Err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("connection refused by the socket %s: is the app listening?", op.Addr)
+	case errors.Is(op.Err, syscall.EACCES):
+		return fmt.Sprintf("no permission to connect to the socket %s: its mode has to let the sidecar's user write", op.Addr)
+	default:
+		return fmt.Sprintf("the socket %s could not be connected to: %s", op.Addr, reason(op.Err))
 	}
 }
 

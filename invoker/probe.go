@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -179,7 +177,11 @@ func (p *Probe) set(ctx context.Context, err error) {
 
 // healthCheck asks for a 2xx answer. Each question takes a new connection: an app whose
 // listener is gone must not look alive through an old one.
-func healthCheck(rule targets, u *url.URL) func(context.Context) error {
+func healthCheck(rule targets, to address) func(context.Context) error {
+	protocols := http1()
+	if to.h2c {
+		protocols = onlyH2C()
+	}
 	client := &http.Client{
 		CheckRedirect: noRedirect,
 		Transport: &http.Transport{
@@ -188,14 +190,12 @@ func healthCheck(rule targets, u *url.URL) func(context.Context) error {
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxResponseHeader,
-			Protocols:              http1(),
+			Protocols:              protocols,
 		},
 	}
 	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
-		if err != nil {
-			return errors.New("health URL is not valid")
-		}
+		req := newRequest(ctx, http.MethodGet, to)
+		req.Header = http.Header{}
 		resp, err := client.Do(req)
 		if err != nil {
 			return errors.New(probeMessage(err))
@@ -209,10 +209,9 @@ func healthCheck(rule targets, u *url.URL) func(context.Context) error {
 }
 
 // connectCheck asks whether something listens.
-func connectCheck(rule targets, u *url.URL) func(context.Context) error {
-	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+func connectCheck(rule targets, to address) func(context.Context) error {
 	return func(ctx context.Context) error {
-		c, err := rule.dial(ctx, "tcp", address)
+		c, err := rule.dial(ctx, "tcp", to.dialed())
 		if err != nil {
 			return errors.New(probeMessage(err))
 		}

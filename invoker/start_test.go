@@ -184,7 +184,7 @@ func TestAttemptThatCannotBeMade(t *testing.T) {
 		"a header without name":  {func(a *run.Attempt) { a.Headers = map[string]string{"": "x"} }, `header name "" is not valid`},
 		"a header name in two":   {func(a *run.Attempt) { a.Headers = map[string]string{"X A": "x"} }, `header name "X A" is not valid`},
 		"a URL that is none":     {func(a *run.Attempt) { a.URL = "http://127.0.0.1:80:80/?hunter2" }, "target is not a valid URL"},
-		"a scheme of another":    {func(a *run.Attempt) { a.URL = "file:///etc/passwd" }, `scheme "file": want http or https`},
+		"a scheme of another":    {func(a *run.Attempt) { a.URL = "file:///etc/passwd" }, `scheme "file": want http, https, h2c or unix`},
 		"no host":                {func(a *run.Attempt) { a.URL = "http:///jobs" }, "names no host"},
 		"credentials in the URL": {func(a *run.Attempt) { a.URL = "http://me:hunter2@127.0.0.1/" }, "carries credentials: use bearerFile"},
 	}

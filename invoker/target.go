@@ -1,7 +1,9 @@
 package invoker
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasecron/leasecron/internal/target"
 )
 
 // errForbidden: the target rule forbids the address.
@@ -29,7 +33,7 @@ func newTargets(allowed []string, resolver *net.Resolver) (targets, error) {
 			return targets{}, hostError(entry, "is empty")
 		}
 		if addr, err := netip.ParseAddr(host); err == nil {
-			if never(addr) {
+			if target.Never(addr) {
 				return targets{}, hostError(entry, "link-local, metadata and multicast addresses are never called")
 			}
 		} else if strings.ContainsAny(host, "/:@*?# ") {
@@ -40,29 +44,66 @@ func newTargets(allowed []string, resolver *net.Resolver) (targets, error) {
 	return t, nil
 }
 
+// address is where a request goes.
+type address struct {
+	url  *url.URL // as a transport takes it: of scheme http or https
+	host string   // the Host header
+	h2c  bool     // HTTP/2 without TLS, because the target says so
+}
+
+// dialed is the host and port to connect to.
+func (a address) dialed() string {
+	return net.JoinHostPort(a.url.Hostname(), cmp.Or(a.url.Port(), map[string]string{"http": "80", "https": "443"}[a.url.Scheme]))
+}
+
 // parse checks a target URL as far as that is possible without resolving its name.
-func (t targets) parse(raw string) (*url.URL, error) {
+func (t targets) parse(raw string) (address, error) {
+	if target.IsSocket(raw) {
+		return parseSocket(raw)
+	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		// The parser's own text repeats the URL, and with it the query string.
-		return nil, errors.New("target is not a valid URL: correct the job's target and path")
+		return address{}, errors.New("target is not a valid URL: correct the job's target and path")
 	}
+	a := address{url: u, host: u.Host, h2c: u.Scheme == "h2c"}
 	host := u.Hostname()
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("target has the scheme %q: want http or https", u.Scheme)
+	case u.Scheme != "http" && u.Scheme != "https" && !a.h2c:
+		return address{}, fmt.Errorf("target has the scheme %q: want http, https, h2c or unix", u.Scheme)
 	case host == "":
-		return nil, errors.New("target names no host")
+		return address{}, errors.New("target names no host")
 	case u.User != nil:
-		return nil, errors.New("target carries credentials: use bearerFile")
+		return address{}, errors.New("target carries credentials: use bearerFile")
 	}
-	return u, t.checkHost(host)
+	if a.h2c {
+		u.Scheme = "http"
+	}
+	return a, t.checkHost(host)
+}
+
+// socketHost begins a host that stands for a Unix socket. No URL that was parsed has such a host.
+const socketHost = "unix@"
+
+// parseSocket makes the address of a Unix socket. The transport keeps connections by host, so that
+// the host is the socket's path, in hex.
+func parseSocket(raw string) (address, error) {
+	socket, path, err := target.SplitSocket(raw)
+	if err != nil {
+		return address{}, fmt.Errorf("target %w", err)
+	}
+	u, err := url.ParseRequestURI(cmp.Or(path, "/"))
+	if err != nil {
+		return address{}, errors.New("target has no valid path after its Unix socket: correct the job's target and path")
+	}
+	u.Scheme, u.Host = "http", socketHost+hex.EncodeToString([]byte(socket))
+	return address{url: u, host: "localhost"}, nil
 }
 
 func (t targets) checkHost(host string) error {
 	name := normalHost(host)
 	addr, err := netip.ParseAddr(name)
-	if err == nil && never(addr) {
+	if err == nil && target.Never(addr) {
 		return fmt.Errorf("target %s: link-local, metadata and multicast addresses are never called", host)
 	}
 	loopback := name == "localhost" || err == nil && addr.IsLoopback()
@@ -79,6 +120,13 @@ func (t targets) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
+	if hexed, ok := strings.CutPrefix(host, socketHost); ok {
+		socket, err := hex.DecodeString(hexed)
+		if err != nil {
+			return nil, err
+		}
+		return new(net.Dialer).DialContext(ctx, "unix", string(socket))
+	}
 	listed := t.allowed[normalHost(host)]
 	d := net.Dialer{
 		Resolver:  t.resolver,
@@ -90,7 +138,7 @@ func (t targets) dial(ctx context.Context, network, address string) (net.Conn, e
 			}
 			addr := ap.Addr().Unmap()
 			switch {
-			case never(addr):
+			case target.Never(addr):
 				return fmt.Errorf("%w: %s is a link-local, metadata or multicast address", errForbidden, addr)
 			case !addr.IsLoopback() && !listed:
 				return fmt.Errorf("%w: %s is not loopback and its host is not listed in LEASECRON_ALLOWED_HOSTS", errForbidden, addr)
@@ -99,25 +147,6 @@ func (t targets) dial(ctx context.Context, network, address string) (net.Conn, e
 		},
 	}
 	return d.DialContext(ctx, network, address)
-}
-
-// metadata are the addresses of cloud metadata services outside the link-local ranges.
-var metadata = map[netip.Addr]bool{
-	netip.MustParseAddr("fd00:ec2::254"):   true,
-	netip.MustParseAddr("100.100.100.200"): true,
-	netip.MustParseAddr("192.0.0.192"):     true,
-}
-
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
-
-// never reports whether an address may not be called whatever the settings say.
-func never(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("")
-	if nat64.Contains(addr) { // an IPv4 address in its last four bytes
-		b := addr.As16()
-		addr = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	return addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || metadata[addr]
 }
 
 // normalHost makes two spellings of a host equal: case, a final dot, brackets, IPv6 forms.

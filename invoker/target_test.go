@@ -134,7 +134,12 @@ func TestTLSTarget(t *testing.T) {
 	checkOutcome(t, invoke(client, q.on(attempt(server.URL+"/"))), refused, "lease is over")
 
 	stranger := newClient(t, invoker.Options{})
-	checkOutcome(t, invoke(stranger, attempt(server.URL+"/")), unreached, "certificate")
+	checkOutcome(t, invoke(stranger, attempt(server.URL+"/")), unreached, "certificate is not accepted: x509: certificate signed by unknown authority: mount the certificate of its authority and name the file in SSL_CERT_FILE")
+	// By another name than the certificate's, which is what SNI asks for too.
+	named := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	checkOutcome(t, invoke(client, attempt(named+"/")), unreached, "certificate is not accepted: x509: certificate is valid for")
+	plain := startApp(t, app.Options{})
+	checkOutcome(t, invoke(client, attempt(strings.Replace(plain.URL(), "http:", "https:", 1)+"/")), unreached, "the app does not speak TLS")
 	if calls != 3 {
 		t.Errorf("%d requests arrived, want 3", calls)
 	}

@@ -79,6 +79,12 @@ func http1() *http.Protocols {
 	return p
 }
 
+func onlyH2C() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
 func tlsConfig(given *tls.Config) *tls.Config {
 	if given == nil {
 		return &tls.Config{MinVersion: tls.VersionTLS12}

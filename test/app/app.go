@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -49,7 +50,8 @@ type Body struct {
 
 // Options say how an app listens. The zero value takes a free port of 127.0.0.1.
 type Options struct {
-	Address string     // default "127.0.0.1:0"
+	Address string     // default "127.0.0.1:0"; one that starts with a slash is the path of a Unix socket
+	H2C     bool       // speak HTTP/2 without TLS, and nothing else
 	OnCall  func(Call) // told each call before it is answered; must not block
 	Raw     bool       // record [Call.Raw]
 	// KeepIdle is how long a connection may be idle before the app closes it. Default: an hour.
@@ -81,7 +83,11 @@ func Start(o Options) (*App, error) {
 		o.Address = "127.0.0.1:0"
 	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", o.Address)
+	network := "tcp"
+	if strings.HasPrefix(o.Address, "/") {
+		network = "unix"
+	}
+	l, err := lc.Listen(context.Background(), network, o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("start test app: %w", err)
 	}
@@ -100,6 +106,10 @@ func Start(o Options) (*App, error) {
 		ConnContext:       withConn,
 		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       cmp.Or(o.KeepIdle, time.Hour),
+	}
+	if o.H2C {
+		a.server.Protocols = new(http.Protocols)
+		a.server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	go func() {
 		defer close(a.served)
@@ -124,7 +134,16 @@ func (a *App) Close() {
 func (a *App) Address() string { return a.listener.Addr().String() }
 
 // URL is the app's base URL, without a trailing slash.
-func (a *App) URL() string { return "http://" + a.Address() }
+func (a *App) URL() string {
+	switch {
+	case strings.HasPrefix(a.opts.Address, "/"):
+		return "unix://" + a.Address() + ":"
+	case a.opts.H2C:
+		return "h2c://" + a.Address()
+	default:
+		return "http://" + a.Address()
+	}
+}
 
 // Script says how the requests for a path are answered: the first behaviour for the first
 // request from now on, and so on; the last one stays. The path "*" stands for every path that
