@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,11 +115,11 @@ func TestProbeOfAUnixSocket(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- p.Run(ctx) }()
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = p.Run(ctx) })
 			eventually(t, "the app to be reachable", p.Reachable)
 			cancel()
-			<-done
+			wg.Wait()
 		})
 	}
 	missing, err := invoker.NewProbe(invoker.ProbeOptions{Target: "unix://" + socketPath(t) + ":"})
@@ -126,9 +127,9 @@ func TestProbeOfAUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- missing.Run(ctx) }()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = missing.Run(ctx) })
 	eventually(t, "the reason", func() bool { return strings.Contains(missing.Err().Error(), "no socket at ") })
 	cancel()
-	<-done
+	wg.Wait()
 }
