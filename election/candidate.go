@@ -83,7 +83,7 @@ func (c *candidate) complain(ctx context.Context, about complaint, err error) {
 			level = slog.LevelWarn
 		}
 		c.log.LogAttrs(ctx, level, "cannot compete for leadership", logkey.Err(err))
-		if about == aboutObject {
+		if about == aboutObject || about == aboutRights {
 			c.observe(Obstructed{Err: err})
 		}
 	}

@@ -96,7 +96,8 @@ type (
 		Lost bool
 	}
 	// Obstructed says that this process cannot compete before someone does something about it: the
-	// Lease does not exist, or belongs to another workload. It is repeated at growing intervals.
+	// Lease does not exist, belongs to another workload, or may not be used. It is repeated at growing
+	// intervals.
 	Obstructed struct{ Err error }
 	// Renewed says how one attempt to renew the Lease ended.
 	Renewed struct {

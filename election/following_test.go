@@ -1,8 +1,10 @@
 package election_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,6 +83,11 @@ func TestClocksThatAreOffStealNothing(t *testing.T) {
 	}
 }
 
+// observerFunc is a function that is an observer.
+type observerFunc func(election.Event)
+
+func (f observerFunc) Observe(event election.Event) { f(event) }
+
 // R082
 func TestALeaseOfAnotherWorkloadIsRefused(t *testing.T) {
 	t.Parallel()
@@ -89,11 +96,21 @@ func TestALeaseOfAnotherWorkloadIsRefused(t *testing.T) {
 			t.Parallel()
 			a := open(t)
 			a.patch(t, fmt.Sprintf(`{"metadata":{"labels":{%q:"shop"}}}`, label))
-			c := a.candidate(t, "pod-a")
+			opts := a.options(t, "pod-a", a.cfg)
+			var obstructed atomic.Int32
+			opts.Observer = observerFunc(func(event election.Event) {
+				if e, ok := event.(election.Obstructed); ok && errors.Is(e.Err, election.ErrForeign) {
+					obstructed.Add(1)
+				}
+			})
+			c := a.Start(t, elector(t, opts))
 			electiontest.Until(t, "Status says so", func() bool {
 				return strings.Contains(c.Elector.Status().Waiting, `labelled for "shop", this is "app"`)
 			})
 			electiontest.Quiet(t, interval, c)
+			if obstructed.Load() == 0 {
+				t.Error("the observer was not told")
+			}
 			a.patch(t, fmt.Sprintf(`{"metadata":{"labels":{%q:"app"}}}`, label))
 			c.Lead(t)
 		})

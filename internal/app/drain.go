@@ -79,7 +79,7 @@ func (a *App) DrainStatus() api.DrainStatus {
 	case !d.since.IsZero():
 		s.State = api.DrainDraining
 	}
-	if d.err != nil {
+	if d.err != nil && s.Runs > 0 { // else it was made up for
 		s.Error = d.err.Error()
 	}
 	return s

@@ -14,6 +14,7 @@ import (
 	"github.com/leasecron/leasecron/test/app"
 	"github.com/leasecron/leasecron/test/cluster"
 	"github.com/leasecron/leasecron/test/controlplane"
+	"github.com/leasecron/leasecron/test/faultproxy"
 )
 
 const drainJobs = `
@@ -208,10 +209,10 @@ func TestSIGTERMContinuesADrain(t *testing.T) {
 	}
 }
 
-// A follower has nothing to hand over.
+// A follower has nothing to hand over, and when the leader dies it does not take its place.
 func TestDrainOfAFollower(t *testing.T) {
 	t.Parallel()
-	_, leader, other := pair(t, nil)
+	c, leader, other := pair(t, nil)
 	began := time.Now()
 	if code, out := runDrain(t, other); code != 0 {
 		t.Errorf("sidecar drain = %d\n%s", code, out)
@@ -222,12 +223,50 @@ func TestDrainOfAFollower(t *testing.T) {
 	if !leader.Leads() {
 		t.Error("the leader does not lead any more")
 	}
-	if err := other.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	leader.Kill()
+	cluster.Eventually(t, 15*time.Second, "the dead leader's time is over", func() bool {
+		_, body := other.Get("/leader")
+		return strings.Contains(body, `"name":""`)
+	})
+	third := c.Start(t, "shop-2")
+	cluster.Eventually(t, 15*time.Second, "one that is not drained leads", third.Leads)
+	if _, body := other.Get("/leader"); !strings.Contains(body, `"name":"shop-2"`) || len(cluster.Arrivals("", other.App)) != 0 {
+		t.Errorf("the drained follower sent %d callbacks, and says %s", len(cluster.Arrivals("", other.App)), body)
 	}
-	if code := other.Wait(t, 5*time.Second); code != 0 {
-		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	other.Stop(t, 5*time.Second)
+}
+
+// Without the API server a drain cannot report: it says so when the grace is over and does not hang,
+// nothing new starts, and what is left is reported when the API server is back.
+func TestDrainWithoutTheAPIServer(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(t, controlplane.Shared(t), drainJobs)
+	proxy := faultproxy.Start(t, c.Access)
+	a := cluster.StartApp(t)
+	settings := c.Settings(a, "shop-0")
+	settings["!KUBECONFIG"], settings["SHUTDOWN_GRACE"] = controlplane.WriteKubeconfig(t, proxy.Config(), c.Namespace), "2s"
+	s := cluster.Start(t, a, settings)
+	cluster.Eventually(t, 15*time.Second, "the jobs are in force", func() bool { return len(cluster.Arrivals("tick", a)) > 0 })
+	id := inFlight(t, s, "repair", time.Second)
+	proxy.Cut()
+	began := time.Now()
+	code, out := runDrain(t, s)
+	took := time.Since(began)
+	if code != 1 || !strings.Contains(out, "could not be recorded") {
+		t.Errorf("sidecar drain = %d\n%s", code, out)
 	}
+	if took > 12*time.Second {
+		t.Errorf("the drain took %s with a grace of 2s, want it to end soon after", took)
+	}
+	calls := len(cluster.Arrivals("", a))
+	proxy.Heal()
+	cluster.Eventually(t, 20*time.Second, "the run is recorded when the API server is back", func() bool {
+		return recordOf(t, c, id).State.Ended()
+	})
+	if n := len(cluster.Arrivals("", a)); n != calls {
+		t.Errorf("%d callbacks after the drain", n-calls)
+	}
+	s.Stop(t, 10*time.Second)
 }
 
 // Whoever cannot wait for the grace says so twice.
