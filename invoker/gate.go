@@ -3,6 +3,7 @@ package invoker
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http/httptrace"
 	"sync"
@@ -119,7 +120,7 @@ func (g *gate) watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(context.WithValue(ctx, gateKey{}, g), &httptrace.ClientTrace{
 		GetConn: func(string) { g.carry(nil) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			r := &request{gate: g, reused: info.Reused}
+			r := &request{gate: g, reused: info.Reused, wrote: make(chan struct{})}
 			nc := info.Conn
 			if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 				nc, r.overTLS = t.NetConn(), true
@@ -143,6 +144,7 @@ type conn struct {
 	net.Conn
 	hungUp  func()                  // told when the peer closes the connection while it is idle
 	request atomic.Pointer[request] // nil: no request yet (a TLS handshake)
+	ended   atomic.Bool             // the peer has sent its FIN, and no reset before it
 }
 
 // request is the request that a connection carries now.
@@ -152,10 +154,18 @@ type request struct {
 	overTLS  bool
 	begun    atomic.Bool
 	answered atomic.Bool
+
+	// What is needed to prove that the app saw nothing of it.
+	before uint64        // bytes that the peer had acknowledged before the first one of it
+	proof  bool          // before is known
+	wrote  chan struct{} // closed when the first write has returned
 }
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.ended.Store(true)
+	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		if r := c.request.Load(); r != nil && r.answered.Load() {
 			c.hungUp()
@@ -169,11 +179,15 @@ func (c *conn) Write(p []byte) (int, error) {
 	if r == nil || r.begun.Swap(true) {
 		return c.Conn.Write(p)
 	}
+	defer close(r.wrote)
 	// A look at the socket closes the gap in which the app has hung up and the transport's
 	// reader has not noticed yet.
 	if r.reused && stale(c.Conn, r.overTLS) {
 		c.hungUp()
 		return 0, errStale
+	}
+	if r.reused {
+		r.before, _, r.proof = acknowledged(c.Conn)
 	}
 	if err := r.gate.open(); err != nil {
 		return 0, err
@@ -183,4 +197,46 @@ func (c *conn) Write(p []byte) (int, error) {
 		r.gate.undo()
 	}
 	return n, err
+}
+
+// Close looks, before the connection is gone, whether the app had hung up before the request came.
+func (c *conn) Close() error {
+	if r := c.request.Load(); r != nil && r.reused && r.begun.Load() && !r.answered.Load() && c.ended.Load() && c.unread(r) {
+		c.hungUp()
+		r.gate.undo()
+	}
+	return c.Conn.Close()
+}
+
+// How long Close waits for a write that is under way, and for the answer of the app's kernel to it.
+const (
+	writeWait = 10 * time.Millisecond
+	resetWait = 20 * time.Millisecond
+)
+
+// unread reports whether it is certain that the app saw no byte of a request: its side had sent a FIN
+// that acknowledges none of them, and then answered them with a reset, as a kernel does for a socket that
+// nobody reads any more. (A program that closes one direction only could read on; its kernel would
+// acknowledge what it reads, rather than reset.)
+func (c *conn) unread(r *request) bool {
+	select {
+	case <-r.wrote:
+	case <-time.After(writeWait): // the kernel's buffer is full, so the app's took much of it
+		return false
+	}
+	if !r.proof {
+		return false
+	}
+	for until := time.Now().Add(resetWait); ; {
+		got, reset, known := acknowledged(c.Conn)
+		switch {
+		case !known || got != r.before:
+			return false
+		case reset:
+			return true
+		case time.Now().After(until):
+			return false
+		}
+		<-time.After(time.Millisecond)
+	}
 }
