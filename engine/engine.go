@@ -121,6 +121,8 @@ type Engine struct {
 	held    map[string]*held // runs that the ledger shows, or may show, as this node's
 	desired desired
 	abandon error // set when the grace is over: what is still held is lost
+	// forsaken: the app is gone, and with it what it had accepted.
+	forsaken bool
 
 	draining  atomic.Bool  // Drain was called
 	abandoned atomic.Int64 // runs that were recorded as lost because the grace was over
@@ -236,38 +238,43 @@ func (e *Engine) Define(jobs []config.Job) {
 
 // Drain waits until this node's runs are reported. What is still open when ctx ends is recorded
 // as lost, so that recovery applies, its requests are ended, and [Status] counts it as abandoned; but
-// runs that the app has accepted stay open, since the app may live on and be heard by the next process
-// in this place. No leadership may be taken up any more when it is called. The engine goes on until
-// Run ends: it still writes down what it is asked for others, and reports what it could not report in
-// time.
+// runs that the app has accepted stay with this node for as long as it lives, and open when it ends,
+// since the app may be heard by the next process in this place. No leadership may be taken up any more
+// when it is called. The engine goes on until Run ends: it still writes down what it is asked for
+// others, and reports what it could not report in time.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.draining.Store(true)
-	if e.awaitIdle(ctx) == nil {
+	if e.awaitIdle(ctx, e.holds) == nil {
 		return nil
 	}
 	e.mu.Lock()
 	e.abandon = errors.New("the shutdown grace ended")
-	open := 0
-	for _, h := range e.held {
-		if h.stage == stageOpen {
-			open++
-		}
-	}
 	e.mu.Unlock()
-	if open > 0 {
-		e.log.Info("leaving accepted runs open, for the next process in this place or a verdict", slog.Int(logkey.Count, open))
-	}
 	e.poke()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	return e.awaitIdle(last)
+	return e.awaitIdle(last, e.holdsBesideOpen)
 }
 
-// awaitIdle waits until this node holds nothing.
-func (e *Engine) awaitIdle(ctx context.Context) error {
+// Forsake declares the runs that the app has accepted as lost, because the app is gone and nobody will
+// say how they ended. It waits until that is recorded, or ctx ends.
+func (e *Engine) Forsake(ctx context.Context) error {
+	e.mu.Lock()
+	e.forsaken = true
+	e.mu.Unlock()
+	e.poke()
+	return e.awaitIdle(ctx, e.holds)
+}
+
+// forsakes reports whether accepted runs are lost with this process; those of an instance's own jobs
+// are, since nobody else knows of them. The caller holds Engine.mu.
+func (e *Engine) forsakes() bool { return e.forsaken || e.abandon != nil && e.o.Instance }
+
+// awaitIdle waits until this node is not busy any more.
+func (e *Engine) awaitIdle(ctx context.Context, busy func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for e.holds() {
+	for busy() {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -281,6 +288,17 @@ func (e *Engine) holds() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.held) > 0
+}
+
+func (e *Engine) holdsBesideOpen() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.held {
+		if h.stage != stageOpen || e.forsakes() {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) leading() bool { return e.currentTerm() != nil }

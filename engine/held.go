@@ -74,7 +74,7 @@ func (e *Engine) reports(t *term) []report {
 			h.stage = stageGivenUp // taken up when its term was over already
 		}
 		r := report{id: id, stage: h.stage, run: h.run, job: h.job, outcome: h.outcome}
-		r.abandon = e.abandon != nil && h.stage != stageEnded && h.stage != stageGivenUp
+		r.abandon = e.abandon != nil && (h.stage == stageWaiting || h.stage == stageSent) || h.stage == stageOpen && e.forsakes()
 		r.accept, r.said = h.stage == stageOpen && !h.open.recorded, h.open.said
 		r.beat = due && h.inFlight() && !h.lost && (t == nil || h.open.news)
 		if h.stage == stageEnded || h.stage == stageGivenUp || r.beat || r.accept || r.abandon {
@@ -110,11 +110,6 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		out.gone = append(out.gone, r.id)
 	case r.stage == stageGivenUp:
 		out.changed = plan.HandBack(l, r.id, e.o.Node) || out.changed
-		out.gone = append(out.gone, r.id)
-	case r.abandon && r.stage == stageOpen && !e.o.Instance:
-		// The app may be at work for long yet. If this process starts again in its place it takes the run
-		// over, else a leader finds that nobody speaks of it any more.
-		out.changed = r.accept && plan.Accept(l, r.id, e.o.Node, r.run.FiredAt) || out.changed
 		out.gone = append(out.gone, r.id)
 	case r.abandon:
 		e.noteSettled(out, plan.Lose(l, func(x run.Run) bool { return x.ID == r.id },
@@ -195,7 +190,7 @@ func (e *Engine) adopt(l *state.Ledger) {
 		}
 		h := e.held[r.ID]
 		if h == nil && r.State == run.StateRunning {
-			if r.Async && e.abandon == nil {
+			if r.Async {
 				e.takeUp(r) // of the process before this one
 			}
 			continue // it has been worked on: it is not to be sent again, whatever became of it

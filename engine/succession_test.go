@@ -304,6 +304,10 @@ func TestAStopLeavesAcceptedRunsToTheNextProcess(t *testing.T) {
 		if took := time.Since(began); took < 24*time.Second || took > 27*time.Second {
 			t.Errorf("drained in %s, want the grace to be given to the app", took)
 		}
+		time.Sleep(5 * time.Minute) // after a drain the process lives until it is told to end
+		if _, err := first.engine.Heartbeat(t.Context(), id, nil, ""); err != nil {
+			t.Errorf("a heartbeat to a drained sidecar: %v", err)
+		}
 		if r := ledgerOf(t, store).Run(id); r == nil || r.State != run.StateRunning {
 			t.Fatalf("after the stop the run is %+v, want it open for whoever comes", r)
 		}
@@ -315,6 +319,22 @@ func TestAStopLeavesAcceptedRunsToTheNextProcess(t *testing.T) {
 			t.Errorf("Complete() at the successor = %s, %v", r.State, err)
 		}
 		second.close()
+	})
+}
+
+func TestAnAppThatIsGoneTakesWhatItAcceptedWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, ledger.NewSharedMemory(), "a", accepts(), in("pod-a"))
+		id, leave := began(t, n, asyncJob(func(j *config.Job) { j.Recovery = config.RecoveryRerun }))
+		leave()
+		if err := n.engine.Forsake(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l := ledgerOf(t, n.store)
+		if l.Run(id) != nil || len(l.Runs) != 1 || l.Runs[0].Cause != run.CauseRecovery {
+			t.Errorf("open runs %+v, want the recovery at once", l.Runs)
+		}
+		n.close()
 	})
 }
 

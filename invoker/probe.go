@@ -150,6 +150,14 @@ func (p *Probe) Changed() <-chan struct{} {
 	return p.changed
 }
 
+// Ask asks once, now, and returns why the app cannot be reached. What [Probe.Reachable] says stays.
+func (p *Probe) Ask(ctx context.Context) error {
+	if p.check == nil {
+		return nil
+	}
+	return p.ask(ctx)
+}
+
 // ask asks once, within one interval.
 func (p *Probe) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeInterval)

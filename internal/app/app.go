@@ -283,6 +283,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.leave(servingCtx, electing, serving)
 	reason := looking.Wait() // until the process is told to end
 	a.log.Info("stopping", slog.Any(logkey.Reason, reason))
+	a.forsake(servingCtx)
 	stopLast(errStopped)
 	if err := serving.Wait(); err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return err

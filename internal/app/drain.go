@@ -118,3 +118,28 @@ func (a *App) leave(ctx context.Context, electing, serving *errgroup.Group) {
 	close(d.over)
 	a.log.Info("drained: it runs nothing and leads no more, until it is restarted", slog.Int("lost", status.Abandoned), slog.Int(logkey.Count, status.Held))
 }
+
+// forsakeTimeout bounds how long the end waits until the ledger knows what ends with the app.
+const forsakeTimeout = 2 * time.Second
+
+// forsake tells at the end of the process what became of the runs that the app has accepted. A native
+// sidecar is told to end after the app has: then nobody will complete them, and recovery need not wait
+// for the node timeout. Where the app lives on, as when this container alone restarts, they stay open
+// for the next process here.
+func (a *App) forsake(ctx context.Context) {
+	open := a.engines.Status().InFlight
+	if open == 0 {
+		return
+	}
+	gone := a.probe.Ask(ctx)
+	if gone == nil {
+		a.log.Info("runs that the app has accepted stay open, for the next sidecar in this pod", slog.Int(logkey.Count, open))
+		return
+	}
+	a.log.Warn("runs that the app has accepted end with it", slog.Int(logkey.Count, open), logkey.Err(gone))
+	ctx, cancel := context.WithTimeout(ctx, forsakeTimeout)
+	defer cancel()
+	if err := a.engines.cluster.Forsake(ctx); err != nil {
+		a.log.Warn("they could not be recorded as lost", logkey.Err(err))
+	}
+}
