@@ -207,12 +207,29 @@ func (s *Sidecar) Enqueue(job string) (id string, err error) {
 	return r.ID, nil
 }
 
+// GetAPI reads a path of this sidecar's API; status 0 says that no answer came.
+func (s *Sidecar) GetAPI(path string) (status int, body string) {
+	return s.request(http.MethodGet, s.APIAddress(), path)
+}
+
+// PostBody is Post with a JSON body, unless that is empty, and as much time as it is given.
+func (s *Sidecar) PostBody(path, json string, within time.Duration) (status int, body string) {
+	return send(http.MethodPost, s.APIAddress(), path, json, within)
+}
+
 func (s *Sidecar) request(method, address, path string) (status int, body string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	return send(method, address, path, "", 5*time.Second)
+}
+
+func send(method, address, path, json string, within time.Duration) (status int, body string) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, strings.NewReader(json))
 	if err != nil {
 		return 0, err.Error()
+	}
+	if json != "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

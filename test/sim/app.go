@@ -94,13 +94,22 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	a.Started(sent)
 	w.logf(n.name, "SENDS %s attempt %d of %s, term %d, run %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), a.FencingTerm, a.Run.ID[14:])
 
-	out := i.work(ctx, does, work)
+	job := w.check.definition(a.Run)
+	async := job.Async && does != answerLost
+	var out run.Outcome
+	if async {
+		out = i.accept(ctx, a, job, does, work)
+	} else {
+		out = i.work(ctx, does, work)
+	}
 	if err := n.gate("end of " + who); err != nil {
 		out = ended(err, true)
 	}
 	out.StartedAt = sent
 	w.logf(n.name, "%s attempt %d of %s: %s %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), out.State, out.Message)
-	w.check.outcome(a, out)
+	if !async { // else the app says it when it has done the work
+		w.check.outcome(a, out)
+	}
 	return out
 }
 

@@ -175,6 +175,8 @@ func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
 		c.handedBack(n, was) // and taken again in the same write
 		c.claimed(n, l, is)
 	case was.State.Claimed() && is.State.Claimed() && same && (was.State == is.State || is.State == run.StateRunning):
+	case was.State == run.StateRunning && is.State == run.StateRunning && was.Async && is.Async && was.Term == is.Term && heir(n, was) && is.Node == n.name:
+		c.world.tally("adopted")
 	case was.State.Claimed() && is.State == run.StateNeedsReview:
 		c.lost(n, was)
 	case was.State == run.StateNeedsReview && is.State == run.StateNeedsReview:
@@ -242,11 +244,14 @@ func (c *checker) lost(n *node, r *run.Run) {
 		return
 	}
 	for _, other := range c.world.alive() {
-		if other.name != r.Node {
+		if other.name != r.Node && !heir(other, r) {
 			continue
 		}
 		other.mu.Lock()
 		calm := time.Since(other.disturbed)
+		if other.name != r.Node { // it has not been here for longer
+			calm = min(calm, time.Since(other.born))
+		}
 		stopped := other.resume != nil
 		other.mu.Unlock()
 		timeout := c.world.nodeTimeout

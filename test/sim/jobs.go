@@ -50,6 +50,9 @@ func newJob(r *rand.Rand, name string) config.Job {
 	if chance(r, 0.15) {
 		j.Deadline = 20 * time.Second
 	}
+	if j.Async = chance(r, 0.3); j.Async && j.Timeout > time.Second {
+		j.HeartbeatTimeout = pick(r, 0, 0, time.Second, 2*time.Second)
+	}
 	for i := range pick(r, 0, 1, 1, 1, 2) {
 		j.Triggers = append(j.Triggers, newTrigger(r, fmt.Sprintf("t%d", i)))
 	}
@@ -134,6 +137,9 @@ func (s *jobSet) calm() {
 func describe(j config.Job) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: overlap %s %d, recovery %s, timeout %s, retries %d after %s, deadline %s", j.Name, j.Overlap, j.MaxParallel, j.Recovery, j.Timeout, j.Retry.MaxRetries, j.Retry.Delay, j.Deadline)
+	if j.Async {
+		fmt.Fprintf(&text, ", async, silence %s", j.HeartbeatTimeout)
+	}
 	for _, t := range j.Triggers {
 		fmt.Fprintf(&text, "; %s %q misfire %s grace %s window %s limit %d", t.Name, t.Schedule, t.Misfire.Policy, t.Misfire.Grace, t.Misfire.Window, t.Misfire.Limit)
 	}

@@ -41,6 +41,7 @@ type node struct {
 	off       map[string]time.Time // until when a group of objects is cut off
 	disturbed time.Time            // when something last kept it from its documents
 	ids       uint64
+	born      time.Time
 }
 
 func newNode(w *world, slot, life int, place string) *node {
@@ -50,7 +51,7 @@ func newNode(w *world, slot, life int, place string) *node {
 	}
 	r := w.dice.of("clock", life)
 	n.offset = between(r, -w.skew, w.skew) + time.Duration(life)*time.Nanosecond
-	n.disturbed = w.start
+	n.disturbed, n.born = w.start, time.Now()
 	jitter := func(below time.Duration) time.Duration {
 		return time.Duration(w.dice.roll("jitter", life).Int64N(int64(below)))
 	}
@@ -91,14 +92,22 @@ func (n *node) run() {
 	n.world.tasks.Go(n.campaig.Wait)
 }
 
-// leave ends the process in order: hand over, work off, go.
-func (n *node) leave(grace time.Duration) {
+// leave ends the process in order: hand over, work off, go. The app may end before it does.
+func (n *node) leave(grace time.Duration, withApp bool) {
 	n.retreat()
 	n.campaig.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	err := n.engine.Drain(ctx)
 	n.world.logf(n.name, "drained: %v", err)
+	if withApp {
+		n.world.end(n.place)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if r := n.world.dice.of("forsake", n.life); chance(r, 0.5) {
+			n.world.logf(n.name, "its app is gone: %v", n.engine.Forsake(ctx))
+		}
+	}
 	n.kill()
 }
 

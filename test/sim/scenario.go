@@ -112,6 +112,10 @@ func (s *scenario) plan(r *rand.Rand) {
 		surge, grace := chance(r, 0.5), pick(r, time.Second, 25*time.Second)
 		return "roll-out", func(w *world) { w.rollOut(slot, surge, grace) }
 	})
+	often(0.3, 3, func(slot int) (string, func(*world)) {
+		grace, back := pick(r, time.Second, 25*time.Second), between(r, 0, 10*time.Second)
+		return "restart", func(w *world) { w.restart(slot, grace, back) }
+	})
 	often(0.4, 5, func(slot int) (string, func(*world)) {
 		d, suspend := short(), chance(r, 0.3)
 		return "pause", func(w *world) { w.pause(slot, d, suspend) }

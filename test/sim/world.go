@@ -26,7 +26,11 @@ type world struct {
 	log   []entry
 	count map[string]int
 
+	pods map[string]*node // the latest sidecar of each
+	gone map[string]bool  // pods that are no more, their apps with them
+
 	tasks sync.WaitGroup
+	over  chan struct{} // closed when the cluster has ended
 }
 
 // entry is one line of the event log.
@@ -65,6 +69,7 @@ func (r Report) Log() []string {
 func Run(seed uint64) Report {
 	time.Sleep(time.Until(began))
 	w := &world{scenario: newScenario(seed), dice: dice(seed), start: time.Now(), count: make(map[string]int)}
+	w.pods, w.gone, w.over = make(map[string]*node), make(map[string]bool), make(chan struct{})
 	w.server = newServer(w)
 	w.app = &app{world: w}
 	w.check = newChecker(w)
@@ -87,6 +92,7 @@ func Run(seed uint64) Report {
 	w.awaitLeader()
 	time.Sleep(time.Until(w.start.Add(w.trouble + w.calm)))
 	w.check.end()
+	close(w.over)
 	w.stop()
 	w.tasks.Wait()
 	return Report{
@@ -169,6 +175,7 @@ func (w *world) launch(slot int, place string) {
 	}
 	n := newNode(w, slot, life, place)
 	w.nodes[slot] = n
+	w.pods[place] = n
 	w.mu.Unlock()
 	w.logf(n.name, "started, clock off by %s", n.offset)
 	n.run()
@@ -199,6 +206,8 @@ func (w *world) crash(slot int, back time.Duration, samePod bool) {
 	place := ""
 	if samePod {
 		place = n.place
+	} else {
+		w.end(n.place)
 	}
 	w.later(back, func() {
 		if !w.isQuiet() {
@@ -217,7 +226,7 @@ func (w *world) rollOut(slot int, surge bool, grace time.Duration) {
 	if surge {
 		w.launch(slot, "")
 	}
-	w.retire(n, grace)
+	w.tasks.Go(func() { n.leave(grace, true) })
 	if !surge {
 		w.later(3*time.Second, func() {
 			if !w.isQuiet() {
@@ -227,8 +236,32 @@ func (w *world) rollOut(slot int, surge bool, grace time.Duration) {
 	}
 }
 
+// restart ends a node in order, and starts another one in the same pod: its container alone is
+// replaced, the app goes on.
+func (w *world) restart(slot int, grace, back time.Duration) {
+	n := w.take(slot)
+	if n == nil {
+		return
+	}
+	w.logf(n.name, "is restarted in its pod, grace %s, back in %s", grace, back)
+	w.tasks.Go(func() {
+		n.leave(grace, false)
+		time.Sleep(back)
+		if !w.isQuiet() {
+			w.launch(slot, n.place)
+		}
+	})
+}
+
+// end notes that a pod is gone, and its app with it.
+func (w *world) end(place string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone[place] = true
+}
+
 func (w *world) retire(n *node, grace time.Duration) {
-	w.tasks.Go(func() { n.leave(grace) })
+	w.tasks.Go(func() { n.leave(grace, true) })
 }
 
 func (w *world) pause(slot int, d time.Duration, suspend bool) {
