@@ -186,7 +186,7 @@ func answerOf(told plan.Told) (run.Run, error) {
 	case plan.VerdictOver:
 		return run.Run{}, over(told.Run.ID, told.Run.State)
 	case plan.VerdictEarly:
-		return run.Run{}, run.Errorf(run.CodeRunNotAwaited, "run %q is with %s, which has not said that it was sent", told.Run.ID, told.Run.Node)
+		return run.Run{}, run.Errorf(run.CodeNoScheduler, "run %q is with %s, which has not written yet that it was sent: ask again, or the sidecar beside the app", told.Run.ID, told.Run.Node)
 	case plan.VerdictUnawaited, plan.VerdictUnknown:
 	}
 	if told.Run.State == run.StateQueued {
