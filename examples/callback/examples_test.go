@@ -185,6 +185,7 @@ func (p *pair) takesSignedRequestsOfTheLeaderOnly(t *testing.T) {
 	t.Helper()
 	known, unknown := body(p.first.Occurrence, p.first.Term), body(strings.Repeat("0", 32), p.first.Term)
 	other := bytes.Repeat([]byte{8}, 32)
+	large := strings.Replace(unknown, "pdf", strings.Repeat("x", 600<<10), 1)
 	now := time.Now()
 	for _, step := range []struct {
 		what   string
@@ -201,6 +202,12 @@ func (p *pair) takesSignedRequestsOfTheLeaderOnly(t *testing.T) {
 		{"one of an overtaken leader", body(strings.Repeat("0", 32), 1), sign(p.key, now, body(strings.Repeat("0", 32), 1)), 409, "leader"},
 		{"a signed one that is no callback", `{"a":1}`, sign(p.key, now, `{"a":1}`), 400, ""},
 		{"a signed one that is not JSON", "hello", sign(p.key, now, "hello"), 400, ""},
+		{"one signed for another run", unknown, with(sign(p.key, now, unknown), "Webhook-Id", strings.Repeat("2", 32)), 401, ""},
+		{"one of another run than was signed", strings.Replace(unknown, `"id":"0`, `"id":"1`, 1), sign(p.key, now, strings.Replace(unknown, `"id":"0`, `"id":"1`, 1)), 400, ""},
+		{"one of another content type", unknown, with(sign(p.key, now, unknown), "Content-Type", "text/plain"), 415, ""},
+		{"a large one", large, sign(p.key, now, large), 413, ""},
+		{"one with a number that is a text", strings.Replace(unknown, `"attempt":3`, `"attempt":"3"`, 1), sign(p.key, now, strings.Replace(unknown, `"attempt":3`, `"attempt":"3"`, 1)), 400, ""},
+		{"one with data that is a list", strings.Replace(unknown, `{"format":"pdf","account":1}`, "[1]", 1), sign(p.key, now, strings.Replace(unknown, `{"format":"pdf","account":1}`, "[1]", 1)), 400, ""},
 	} {
 		if status, text := p.post(t, step.header, step.body); status != step.status || !strings.Contains(text, step.says) {
 			t.Errorf("%s: answered %d %q, want %d and %q", step.what, status, text, step.status, step.says)
@@ -212,6 +219,11 @@ func (p *pair) takesSignedRequestsOfTheLeaderOnly(t *testing.T) {
 	if n := p.app.worked("report", strings.Repeat("0", 32)); n != 0 {
 		t.Errorf("the app worked %d times on what was refused", n)
 	}
+}
+
+func with(h http.Header, name, value string) http.Header {
+	h.Set(name, value)
+	return h
 }
 
 // doesOnceWhatComesAtOnce: deliveries of one occurrence at the same time get one answer.

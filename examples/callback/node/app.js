@@ -301,6 +301,7 @@ class App {
 async function readBody(request) {
   const chunks = [];
   let length = 0;
+  if (Number(request.headers['content-length']) > MAX_BODY) throw new Refused(413, `the body has more than ${MAX_BODY} bytes`);
   for await (const chunk of request) {
     length += chunk.length;
     if (length > MAX_BODY) throw new Refused(413, `the body has more than ${MAX_BODY} bytes`);
@@ -311,6 +312,7 @@ async function readBody(request) {
 
 function answer(response, status, text) {
   if (response.headersSent || response.destroyed) return;
+  if (status === 413) response.setHeader('Connection', 'close'); // the rest of the body is not read
   response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
   response.end(Buffer.from(text).subarray(0, 1024)); // as much as the sidecar keeps
 }

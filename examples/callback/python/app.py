@@ -376,6 +376,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:  # the rest of the body is not read
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
