@@ -301,18 +301,19 @@ class App {
 async function readBody(request) {
   const chunks = [];
   let length = 0;
-  if (Number(request.headers['content-length']) > MAX_BODY) throw new Refused(413, `the body has more than ${MAX_BODY} bytes`);
   for await (const chunk of request) {
     length += chunk.length;
-    if (length > MAX_BODY) throw new Refused(413, `the body has more than ${MAX_BODY} bytes`);
-    chunks.push(chunk);
+    if (length <= MAX_BODY) chunks.push(chunk);
+    // Read a little on: a connection that is closed in mid-body takes the answer with it.
+    if (length > 8 * MAX_BODY) break;
   }
+  if (length > MAX_BODY) throw new Refused(413, `the body has more than ${MAX_BODY} bytes`);
   return Buffer.concat(chunks);
 }
 
 function answer(response, status, text) {
   if (response.headersSent || response.destroyed) return;
-  if (status === 413) response.setHeader('Connection', 'close'); // the rest of the body is not read
+  if (status === 413) response.setHeader('Connection', 'close'); // the rest of the body may still come
   response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
   response.end(Buffer.from(text).subarray(0, 1024)); // as much as the sidecar keeps
 }

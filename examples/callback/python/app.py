@@ -316,6 +316,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(411, "want a Content-Length")
         if int(length) > MAX_BODY:
             self.close_connection = True
+            # Read a little on: a connection that is closed in mid-body takes the answer with it.
+            left = min(int(length), 8 * MAX_BODY)
+            while left > 0 and (chunk := self.rfile.read(min(left, 65536))):
+                left -= len(chunk)
             raise Refused(413, f"the body has more than {MAX_BODY} bytes")
         body = self.rfile.read(int(length))
         signed = verify(self.server.keys, self.headers, body, time.time()) if self.server.keys else None
@@ -376,7 +380,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:  # the rest of the body is not read
+        if self.close_connection:  # the rest of the body may still come
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
