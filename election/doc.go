@@ -11,6 +11,10 @@
 // record is released; and the elector campaigns again. A lead that hangs delays neither the loss nor
 // the release, only this sidecar's next term.
 //
+// Kubernetes and Standalone are the electors of this package. Another one, on another store, makes a
+// Keeper for each term and shows by package electiontest that it keeps these rules; that package also
+// says what to mind.
+//
 // Safety does not rest here. An expired lease or a skewed clock can let two sidecars believe that
 // they lead, for a while; the fencing term in the ledger is what keeps them from doing a thing twice.
 package election

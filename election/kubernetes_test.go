@@ -150,13 +150,26 @@ func TestKubernetes(t *testing.T) {
 	electiontest.Run(t, func(t *testing.T) electiontest.Harness {
 		t.Helper()
 		a := open(t)
+		proxies := make(map[election.Elector]*faultproxy.Proxy)
 		return electiontest.Harness{
 			Rivals: true, Remembers: true,
+			Usurp: func(tb testing.TB) string {
+				tb.Helper()
+				a.patch(tb, `{"spec":{"holderIdentity":"usurper_1","leaseDurationSeconds":2}}`)
+				return "usurper_1"
+			},
+			Isolate: func(_ testing.TB, e election.Elector) func() {
+				proxies[e].Blackhole()
+				return proxies[e].Heal
+			},
 			New: func(tb testing.TB, common election.Options) election.Elector {
 				tb.Helper()
-				opts := a.options(tb, "", a.cfg)
+				p := faultproxy.Start(tb, a.cfg)
+				opts := a.options(tb, "", p.Config())
 				opts.Options = common
-				return elector(tb, opts)
+				e := elector(tb, opts)
+				proxies[e] = p
+				return e
 			},
 		}
 	})

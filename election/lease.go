@@ -122,8 +122,10 @@ type instant struct {
 
 var origin = time.Now()
 
-func now() instant {
-	t := time.Now()
+func now() instant { return instantOf(time.Now()) }
+
+// instantOf needs a time with a monotonic reading, as time.Now gives it.
+func instantOf(t time.Time) instant {
 	return instant{mono: t.Sub(origin), wall: t.Round(0)}
 }
 

@@ -1,4 +1,3 @@
-// Package electiontest holds what every elector must do, as tests: see Run.
 package electiontest
 
 import (
@@ -22,6 +21,12 @@ type Harness struct {
 	Rivals bool
 	// Remembers: the fencing term of one leader reaches the next.
 	Remembers bool
+	// Usurp writes another holder into the record, as whoever has the right could, and whom it names. It
+	// holds for a time that ends within seconds. Nil: there is no record that others could write.
+	Usurp func(t testing.TB) (name string)
+	// Isolate takes the store away from one elector, so that its calls fail or hang, until heal is
+	// called. Nil: there is no store that could be away.
+	Isolate func(t testing.TB, elector election.Elector) (heal func())
 }
 
 // Run shows that an implementation keeps the rules of package election. open is called once for each
@@ -43,6 +48,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"who runs again and may not lead follows", testFollowsAfterwards},
 		{"what happens is told in order", testEvents},
 		{"one leads at a time, and the next follows at once", testRivals},
+		{"whoever writes itself in ends the term, for a time", testUsurped},
+		{"who cannot reach the store stops before another starts", testIsolated},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -359,4 +366,56 @@ func testRivals(t *testing.T, h Harness) {
 			}
 		}
 	}
+}
+
+// R072
+func testUsurped(t *testing.T, h Harness) {
+	t.Helper()
+	if h.Usurp == nil {
+		t.Skip("nobody else can write the record")
+	}
+	c := NewField().Start(t, h.New(t, Options(t, "pod-a")))
+	term := c.Lead(t)
+	name := h.Usurp(t)
+	if err := term.Ended(t); !errors.Is(err, election.ErrTaken) {
+		t.Errorf("the term ended with %v, want ErrTaken", err)
+	}
+	if s := c.Elector.Status(); s.Leading || s.Holder != name {
+		t.Errorf("Status = %+v, want it to name %s", s, name)
+	}
+	next := c.Lead(t)
+	if term.Lease.Valid() || !next.Lease.Valid() {
+		t.Error("the old term came back, or the new one ended")
+	}
+}
+
+// R074, R076, R090
+func testIsolated(t *testing.T, h Harness) {
+	t.Helper()
+	if h.Isolate == nil {
+		t.Skip("there is no store that could be away")
+	}
+	field := NewField() // fails the test when two lead
+	c := field.Start(t, h.New(t, Options(t, "pod-a")))
+	term := c.Lead(t)
+	term.Hang(t) // nor does its work stop by itself
+	rival := field.Start(t, h.New(t, Options(t, "pod-b")))
+	Until(t, "the follower names the leader", func() bool { return rival.Elector.Status().Holder == c.Elector.Status().Identity })
+
+	heal := h.Isolate(t, c.Elector)
+	if err := term.Ended(t); !errors.Is(err, election.ErrExpired) {
+		t.Errorf("the term ended with %v, want ErrExpired", err)
+	}
+	if c.Elector.Status().Leading {
+		t.Error("Status says that it leads")
+	}
+	next := rival.Lead(t)
+	heal()
+	term.Return(nil)
+	Quiet(t, time.Second, c)
+	if term.Lease.Valid() || !next.Lease.Valid() {
+		t.Error("the old term came back, or the new one ended")
+	}
+	rival.Stop(t)
+	c.Lead(t) // it competes again
 }
