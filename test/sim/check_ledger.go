@@ -240,6 +240,9 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 // lost checks a verdict about a node that says nothing any more. One that is alive must have been
 // kept from speaking by something of its own: an outage that hit everybody proves nothing.
 func (c *checker) lost(n *node, r *run.Run) {
+	if heir(n, r) {
+		c.failLocked("%s declares run %s of %s lost, which the app beside it has accepted from %s", n.name, r.ID, r.Key, r.Node)
+	}
 	if c.world.anarchy || r.Node == n.name {
 		return
 	}

@@ -31,6 +31,9 @@ func (i *invoker) accept(ctx context.Context, a run.Attempt, job config.Job, doe
 	who := "labour of " + a.Run.Occurrence
 	r := w.dice.of(who, a.Run.Attempt)
 	l := &labour{world: w, place: i.node.place, who: who, job: job, run: a.Run, does: does, work: work, heeds: chance(r, 0.5)}
+	if !w.isQuiet() && chance(r, 0.5) {
+		l.work = between(r, 2*time.Second, 30*time.Second)
+	}
 	w.tasks.Go(l.do)
 	timer := time.NewTimer(pick(r, between(r, time.Millisecond, 50*time.Millisecond), between(r, time.Millisecond, 2*time.Second)))
 	defer timer.Stop()

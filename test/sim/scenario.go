@@ -105,7 +105,10 @@ func (s *scenario) plan(r *rand.Rand) {
 			between(r, 10*time.Second, 45*time.Second))
 	}
 	often(0.4, 4, func(slot int) (string, func(*world)) {
-		back, same := between(r, 0, 40*time.Second), chance(r, 0.5)
+		back, same := between(r, 0, 40*time.Second), chance(r, 0.6)
+		if same && chance(r, 0.6) {
+			back = between(r, 0, 4*time.Second)
+		}
 		return "crash", func(w *world) { w.crash(slot, back, same) }
 	})
 	often(0.4, 4, func(slot int) (string, func(*world)) {

@@ -111,6 +111,23 @@ var bugs = []bug{
 		{"engine/plan/plan.go", `	p := planner{in: in,`, `	l.Runs, planted = append(l.Runs, planted...), nil
 	p := planner{in: in,`},
 	}},
+	{"an app is told that its result is recorded before it is", []edit{
+		{"engine/tell.go", `	e.poke()
+	select {
+	case <-h.done:`, `	e.poke()
+	if planted := h.run; true {
+		planted.State = o.State
+		return planted, true, nil
+	}
+	select {
+	case <-h.done:`},
+	}},
+	{"a restarted sidecar does not know what its app has accepted", []edit{
+		{"engine/open.go", `return r.Async && r.Node != e.o.Node`, `return false && r.Node != e.o.Node`},
+	}},
+	{"an app's word on a run that has ended counts again", []edit{
+		{"engine/plan/async.go", `	case ended.State == o.State && !ended.Unknown:`, `	case true:`},
+	}},
 	// What the simulation has found in the real code.
 	{"an instant that was blocked ahead of time is forgotten", []edit{
 		{"engine/plan/plan.go", `now.lags = due || ok && now.at.Before(p.l.Watermark)`, `now.lags = due`},
