@@ -247,6 +247,34 @@ func TestTheTimeoutOfAnAcceptedRunCountsFromItsStart(t *testing.T) {
 	})
 }
 
+func TestALateSuccessSparesTheRetryThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, ledger.NewMemory(), "a", accepts())
+		id, leave := began(t, n, asyncJob(func(j *config.Job) {
+			j.Timeout, j.Retry = time.Minute, config.Retry{MaxRetries: 3, Delay: 5 * time.Minute}
+		}))
+		time.Sleep(2 * time.Minute)
+		if l := ledgerOf(t, n.store); len(l.Runs) != 1 || l.Runs[0].Attempt != 2 {
+			t.Fatalf("open runs %+v, want the retry of what timed out", l.Runs)
+		}
+		if _, err := n.engine.Complete(t.Context(), id, engine.Result{Failed: true}); codeOf(err) != run.CodeRunOver {
+			t.Errorf("a late failure: %v, want %s", err, run.CodeRunOver)
+		}
+		if l := ledgerOf(t, n.store); len(l.Runs) != 1 {
+			t.Error("a late failure has taken the retry away")
+		}
+		if _, err := n.engine.Complete(t.Context(), id, engine.Result{}); codeOf(err) != run.CodeRunOver {
+			t.Errorf("a late success: %v, want %s", err, run.CodeRunOver)
+		}
+		time.Sleep(10 * time.Minute)
+		if l := ledgerOf(t, n.store); len(l.Runs) != 0 || len(n.app.Calls()) != 1 {
+			t.Errorf("%d calls, open runs %+v, want no other attempt at work that is done", len(n.app.Calls()), l.Runs)
+		}
+		leave()
+		n.close()
+	})
+}
+
 // R150: a wedged run ends.
 func TestR150SilenceEndsAnAcceptedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -305,9 +333,9 @@ func TestHeartbeatsCostNoWrites(t *testing.T) {
 				if p := theRun(t, n).Progress; p == nil || *p.Percent != 99 {
 					t.Errorf("the sidecar itself shows %+v, want the last word", p)
 				}
-				_, err := n.engine.Complete(t.Context(), id, engine.Result{})
-				if err != nil {
-					t.Error(err)
+				r, err := n.engine.Complete(t.Context(), id, engine.Result{})
+				if err != nil || *r.Progress.Percent != 99 {
+					t.Errorf("Complete() = %+v, %v, want the last word on its progress kept", r.Progress, err)
 				}
 				if !follows {
 					leave()

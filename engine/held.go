@@ -104,6 +104,9 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 	}
 	switch {
 	case r.stage == stageEnded:
+		if r.said != nil {
+			current.Progress = r.said
+		}
 		if s, ok := plan.Settle(l, r.id, plan.Report{Outcome: r.outcome, NewID: e.o.NewID}, r.job); ok {
 			e.noteSettled(out, []plan.Settled{s})
 		}

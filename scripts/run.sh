@@ -43,7 +43,7 @@ trap stop INT TERM
 # After Ctrl-C only this script should end the two, in order: hence groups of their own.
 set -m
 
-bin/example-app -listen "127.0.0.1:$app_port" &
+bin/example-app -listen "127.0.0.1:$app_port" -sidecar "http://${api/#:/127.0.0.1:}" &
 app=$!
 LEASECRON_JOBS_FILE=examples/jobs.yaml LEASECRON_ELECTION=standalone LEASECRON_LEDGER=memory \
   LEASECRON_TARGET=http://127.0.0.1:$app_port \

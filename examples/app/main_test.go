@@ -8,8 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasecron/leasecron/callback"
 )
 
 const body = `{"id":"r","occurrence":"0123456789abcdef","job":"hello","trigger":"default","scheduledAt":"2026-10-04T22:00:00Z","attempt":1,"data":{"a":1}}`
@@ -32,7 +35,7 @@ func post(t *testing.T, url, body string) int {
 
 func TestCallbacksArePrinted(t *testing.T) {
 	var out bytes.Buffer
-	server := httptest.NewServer(newApp(&out))
+	server := httptest.NewServer(newApp(t.Context(), &out, nil))
 	defer server.Close()
 
 	steps := []struct {
@@ -63,7 +66,7 @@ func TestStopsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, "127.0.0.1:0", in) }()
+	go func() { ended <- run(ctx, "127.0.0.1:0", "", in) }()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "app: listening on http://127.0.0.1:") {
 		t.Fatalf("first line %q, %v", line, err)
 	}
@@ -76,4 +79,62 @@ func TestStopsAtOnce(t *testing.T) {
 	case <-time.After(2 * time.Second):
 		t.Error("still running after 2 s")
 	}
+}
+
+// The sidecar's side of what package callback asks is played by a server that writes it down.
+func TestSlowWorkIsEndedLater(t *testing.T) {
+	type request struct{ path, body string }
+	asked := make(chan request, 100)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- request{r.URL.Path, string(body)}
+		_, _ = io.WriteString(w, `{"state":"Running"}`)
+	}))
+	defer api.Close()
+	sidecar, err := callback.NewSidecar(api.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	a := newApp(t.Context(), &out, sidecar)
+	a.step = time.Millisecond
+	server := httptest.NewServer(a)
+	defer server.Close()
+	const id = "0192f1c2a7b97c3e8d5f6a7b8c9d0e1f"
+	if got := post(t, server.URL+"/jobs/archive", strings.Replace(body, `"id":"r"`, `"id":"`+id+`"`, 1)); got != http.StatusAccepted {
+		t.Errorf("status %d, want %d", got, http.StatusAccepted)
+	}
+	next := func() (r request) {
+		select {
+		case r = <-asked:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("nothing more is asked; printed %s", out.text())
+		}
+		return r
+	}
+	for i := range steps {
+		if r := next(); r.path != "/v1/runs/"+id+"/heartbeat" || !strings.Contains(r.body, "of 8 boxes") {
+			t.Errorf("request %d: %s %s, want a heartbeat with progress", i, r.path, r.body)
+		}
+	}
+	if r := next(); r.path != "/v1/runs/"+id+"/complete" || !strings.Contains(r.body, "8 boxes archived") {
+		t.Errorf("last request: %s %s, want the completion", r.path, r.body)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
 }

@@ -109,7 +109,12 @@ func (s *scenario) plan(r *rand.Rand) {
 		if same && chance(r, 0.6) {
 			back = between(r, 0, 4*time.Second)
 		}
-		return "crash", func(w *world) { w.crash(slot, back, same) }
+		return "crash", func(w *world) {
+			if same {
+				slot = w.atWork(slot)
+			}
+			w.crash(slot, back, same)
+		}
 	})
 	often(0.4, 4, func(slot int) (string, func(*world)) {
 		surge, grace := chance(r, 0.5), pick(r, time.Second, 25*time.Second)
@@ -117,7 +122,7 @@ func (s *scenario) plan(r *rand.Rand) {
 	})
 	often(0.3, 3, func(slot int) (string, func(*world)) {
 		grace, back := pick(r, time.Second, 25*time.Second), between(r, 0, 10*time.Second)
-		return "restart", func(w *world) { w.restart(slot, grace, back) }
+		return "restart", func(w *world) { w.restart(w.atWork(slot), grace, back) }
 	})
 	often(0.4, 5, func(slot int) (string, func(*world)) {
 		d, suspend := short(), chance(r, 0.3)

@@ -253,6 +253,16 @@ func (w *world) restart(slot int, grace, back time.Duration) {
 	})
 }
 
+// atWork is a slot whose node has runs in flight, that one if no node has.
+func (w *world) atWork(slot int) int {
+	for _, n := range w.alive() {
+		if n.engine.Status().InFlight > 0 {
+			return n.slot
+		}
+	}
+	return slot
+}
+
 // end notes that a pod is gone, and its app with it.
 func (w *world) end(place string) {
 	w.mu.Lock()
