@@ -46,7 +46,7 @@ type Settings struct {
 
 	Target        string        `env:"TARGET" envDefault:"http://127.0.0.1:8080" kind:"URL" doc:"base URL of the app beside this sidecar, for jobs and documents that name no target"`
 	AppHealthURL  string        `env:"APP_HEALTH_URL" default:"a TCP connect to the default target" kind:"URL" doc:"answers 2xx while the app can take callbacks; this sidecar leads only then"`
-	ShutdownGrace time.Duration `env:"SHUTDOWN_GRACE" envDefault:"25s" doc:"how long a drain or a stop waits for runs in flight; what is open then is lost"`
+	ShutdownGrace time.Duration `env:"SHUTDOWN_GRACE" envDefault:"25s" doc:"how long a drain or a stop waits for runs in flight; what is open then is lost, but not what a living app has accepted with 202"`
 
 	AllowedHosts []string `env:"ALLOWED_HOSTS" kind:"list of hosts" doc:"hosts, besides loopback, that jobs may call; separated by commas"`
 
