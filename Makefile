@@ -62,10 +62,10 @@ test-long: test-tools ## The same and the tests that take long (build tag long)
 
 .PHONY: test-tools
 test-tools:
-	@echo "building the test tools; etcd, kube-apiserver and promtool if they are not in the cache yet"
+	@echo "building the test tools; etcd, kube-apiserver, kubectl and promtool if they are not in the cache yet"
 	@go build -o bin/testsummary ./test/testsummary
 	@go build -o bin/controlplane ./test/controlplane/cmd/controlplane
-	@bin/controlplane build >/dev/null
+	@bin/controlplane build etcd kube-apiserver kubectl >/dev/null
 	@scripts/tool.sh promtool >/dev/null
 
 .PHONY: chaos

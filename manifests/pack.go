@@ -223,7 +223,7 @@ func (m maker) role() Object {
 	return objectOf(&rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: m.meta(roleName(m.inst.App)),
-		Rules:      rbac.Rules(rightsOf(m.inst.Settings)),
+		Rules:      rbac.Rules(rbac.For(m.inst.Settings)),
 	})
 }
 

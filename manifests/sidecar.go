@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/leasecron/leasecron/config"
-	"github.com/leasecron/leasecron/rbac"
 )
 
 // Sidecar says what container to add to a workload. The zero value of each field is a good default.
@@ -83,17 +82,6 @@ func loadSettings(app, namespace, target string, variables map[string]string) (c
 	}
 	maps.Copy(environ, variables)
 	return config.LoadSettings(environ)
-}
-
-// rightsOf says what a sidecar with these settings uses.
-func rightsOf(s config.Settings) rbac.Options {
-	o := rbac.Options{Lease: s.LeaseName}
-	names := documentNames(s.App)
-	o.Ledger, o.Catalog, o.History = names[0], names[1], names[2]
-	if s.JobsFile == "" {
-		o.Jobs = s.JobsConfigMap
-	}
-	return o
 }
 
 // port is that of an address to listen on, and whether the pod's network reaches it.

@@ -16,6 +16,8 @@ type Options struct {
 	// Ledger and Catalog are the ConfigMaps that the leader reads, replaces and watches; History is read and
 	// replaced. Empty with a ledger in a file or in memory.
 	Ledger, Catalog, History string
+	// Leases is the ConfigMap with the named leases of the app's own work; empty without Kubernetes.
+	Leases string
 	// Jobs is the ConfigMap with the job definitions; empty where they come from a file.
 	Jobs string
 	// Events allows to write Kubernetes Events, which have no names that could be known before.
@@ -38,6 +40,7 @@ const (
 //   - ledger and catalog: get and update are the compare-and-swap; list and watch tell the leader what others
 //     changed.
 //   - history: get and update. Nobody waits for its changes.
+//   - named leases: get and update, when the app asks for one.
 //   - job definitions: list and watch. They are never written, and never read but by the watch.
 func Rules(o Options) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
@@ -51,7 +54,7 @@ func Rules(o Options) []rbacv1.PolicyRule {
 	}
 	add(coordinationGroup, "leases", []string{"get", "list", "watch", "update"}, o.Lease)
 	add(coreGroup, "configmaps", []string{"get", "list", "watch", "update"}, o.Ledger, o.Catalog)
-	add(coreGroup, "configmaps", []string{"get", "update"}, o.History)
+	add(coreGroup, "configmaps", []string{"get", "update"}, o.History, o.Leases)
 	add(coreGroup, "configmaps", []string{"list", "watch"}, o.Jobs)
 	if o.Events {
 		rules = append(rules, rbacv1.PolicyRule{

@@ -13,7 +13,7 @@ import (
 // base is what the smallest installation uses.
 var base = rbac.Options{
 	Lease: "shop-leasecron", Ledger: "shop-leasecron-ledger", Catalog: "shop-leasecron-catalog",
-	History: "shop-leasecron-history", Jobs: "shop-jobs",
+	History: "shop-leasecron-history", Leases: "shop-leasecron-leases", Jobs: "shop-jobs",
 }
 
 func rights(o rbac.Options) []string {
@@ -40,6 +40,8 @@ func TestBase(t *testing.T) {
 		"update configmaps/shop-leasecron-catalog",
 		"get configmaps/shop-leasecron-history",
 		"update configmaps/shop-leasecron-history",
+		"get configmaps/shop-leasecron-leases",
+		"update configmaps/shop-leasecron-leases",
 		"list configmaps/shop-jobs",
 		"watch configmaps/shop-jobs",
 	}
@@ -58,7 +60,7 @@ func TestEachSwitchAddsOnlyItsOwn(t *testing.T) {
 		"leader label":           {change: func(o *rbac.Options) { o.LeaderLabel = true }, more: []string{"patch pods"}},
 		"definitions in a file":  {change: func(o *rbac.Options) { o.Jobs = "" }, fewerThat: "shop-jobs"},
 		"no election":            {change: func(o *rbac.Options) { o.Lease = "" }, fewerThat: "leases."},
-		"no ledger in ConfigMap": {change: func(o *rbac.Options) { o.Ledger, o.Catalog, o.History = "", "", "" }, fewerThat: "shop-leasecron-"},
+		"no ledger in ConfigMap": {change: func(o *rbac.Options) { o.Ledger, o.Catalog, o.History, o.Leases = "", "", "", "" }, fewerThat: "shop-leasecron-"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,14 +83,14 @@ func TestEachSwitchAddsOnlyItsOwn(t *testing.T) {
 // Whatever is switched on: no wildcard, nothing but Events is created, and only what has no name beforehand
 // goes without one.
 func TestNeverMore(t *testing.T) {
-	for bits := range 1 << 6 {
+	for bits := range 1 << 7 {
 		o := base
-		for i, off := range []*string{&o.Lease, &o.Ledger, &o.History, &o.Jobs} {
+		for i, off := range []*string{&o.Lease, &o.Ledger, &o.History, &o.Jobs, &o.Leases} {
 			if bits&(1<<i) != 0 {
 				*off = ""
 			}
 		}
-		o.Events, o.LeaderLabel = bits&16 != 0, bits&32 != 0
+		o.Events, o.LeaderLabel = bits&32 != 0, bits&64 != 0
 		for _, r := range rbac.Rights(rbac.Rules(o)) {
 			if strings.Contains(r.String(), "*") || r.Verb == "" || r.Resource == "" {
 				t.Errorf("%+v grants %q", o, r)

@@ -166,7 +166,7 @@ func (k *Kubernetes) get(ctx context.Context, name Name) (*corev1.ConfigMap, err
 	cm, err := k.client.GetConfigMap(call, k.namespace, ConfigMapName(k.app, name))
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: %w; create it as in examples/kubernetes/leasecron.yaml", ErrMissing, err)
+		return nil, fmt.Errorf("%w: %w; apply what sidecar pack makes", ErrMissing, err)
 	case err != nil:
 		return nil, because(call, err)
 	}

@@ -166,7 +166,7 @@ func TestMissingObject(t *testing.T) {
 	if !errors.Is(err, ledger.ErrMissing) {
 		t.Fatalf("Swap() = %v, want %v", err, ledger.ErrMissing)
 	}
-	for _, part := range []string{c.namespace + "/app-leasecron-ledger", "examples/kubernetes"} {
+	for _, part := range []string{c.namespace + "/app-leasecron-ledger", "sidecar pack"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("Swap() = %q, lacks %q", err, part)
 		}

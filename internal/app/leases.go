@@ -69,7 +69,7 @@ func (l leaseTable) explain(err error) error {
 	case err == nil, errors.Is(err, ledger.ErrUnknown):
 		return err
 	case errors.Is(err, ledger.ErrMissing):
-		advice = "does not exist: create it as in examples/kubernetes/leasecron.yaml"
+		advice = "does not exist: apply what sidecar pack makes"
 	case apierrors.IsForbidden(err):
 		advice = "may not be used by this ServiceAccount: give it get and update on that name"
 	case errors.Is(err, ledger.ErrNewerFormat):

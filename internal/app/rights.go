@@ -3,8 +3,6 @@ package app
 import (
 	"k8s.io/client-go/rest"
 
-	"github.com/leasecron/leasecron/config"
-	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/internal/kube"
 	"github.com/leasecron/leasecron/internal/rights"
 	"github.com/leasecron/leasecron/rbac"
@@ -13,7 +11,7 @@ import (
 // openRights makes the check of what this sidecar may do, and lets it see what cfg's clients are
 // refused. Without an API server there is nothing to check.
 func (a *App) openRights(cfg *rest.Config) error {
-	used := rbac.Rights(rbac.Rules(rightsOf(a.settings)))
+	used := rbac.Rights(rbac.Rules(rbac.For(a.settings)))
 	if cfg == nil || len(used) == 0 {
 		return nil
 	}
@@ -29,20 +27,4 @@ func (a *App) openRights(cfg *rest.Config) error {
 	}
 	cfg.Wrap(a.rights.Wrap)
 	return nil
-}
-
-// rightsOf says what a sidecar with these settings uses.
-func rightsOf(s config.Settings) rbac.Options {
-	o := rbac.Options{Events: s.Events, LeaderLabel: s.LeaderLabel}
-	if s.Election == config.ElectionKubernetes {
-		o.Lease = s.LeaseName
-	}
-	if s.Ledger == config.LedgerKubernetes {
-		o.Ledger, o.Catalog = ledger.ConfigMapName(s.App, ledger.NameLedger), ledger.ConfigMapName(s.App, ledger.NameCatalog)
-		o.History = ledger.ConfigMapName(s.App, ledger.NameHistory)
-	}
-	if s.JobsFile == "" {
-		o.Jobs = s.JobsConfigMap
-	}
-	return o
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/leasecron/leasecron/manifests"
 	"github.com/leasecron/leasecron/test/app"
 	"github.com/leasecron/leasecron/test/controlplane"
 )
@@ -38,27 +40,72 @@ type Cluster struct {
 	// Access is that of the example's ServiceAccount, Kubeconfig a file with it.
 	Access     *rest.Config
 	Kubeconfig string
+
+	set Settings // of each sidecar
 }
 
-// New applies examples/kubernetes/leasecron.yaml, which so is tested as well, and replaces the
-// example's jobs.
+// New applies what sidecar pack makes for the example's Deployment, which so is tested as well, with
+// these jobs.
 func New(t testing.TB, cp *controlplane.ControlPlane, jobs string) *Cluster {
 	t.Helper()
-	c := &Cluster{ControlPlane: cp, Namespace: cp.Namespace(t)}
-	root, err := root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile(filepath.Join(root, "examples", "kubernetes", "leasecron.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cp.Create(t, c.Namespace, example)
-	c.SetJobs(t, jobs)
-	c.Access = cp.TokenFor(t, c.Namespace, AppName)
-	c.Kubeconfig = controlplane.WriteKubeconfig(t, c.Access, c.Namespace)
+	c := Prepare(t, cp, Options{Jobs: jobs})
 	c.awaitRights(t)
 	return c
+}
+
+// Options say what is applied.
+type Options struct {
+	Jobs string
+	// Set are settings of each sidecar, which the Role follows.
+	Set Settings
+	// Change, if set, changes the objects before they are applied.
+	Change func(manifests.Object)
+}
+
+// Prepare is New without waiting until the Role is in force.
+func Prepare(t testing.TB, cp *controlplane.ControlPlane, o Options) *Cluster {
+	t.Helper()
+	c := &Cluster{ControlPlane: cp, Namespace: cp.Namespace(t), set: o.Set}
+	objects, err := pack(c.Namespace, o.Set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if o.Change != nil {
+			o.Change(object)
+		}
+	}
+	cp.Create(t, c.Namespace, manifests.YAML(objects...))
+	c.SetJobs(t, o.Jobs)
+	c.Access = cp.TokenFor(t, c.Namespace, AppName)
+	c.Kubeconfig = controlplane.WriteKubeconfig(t, c.Access, c.Namespace)
+	return c
+}
+
+// pack makes the objects of the example's app.
+func pack(namespace string, set Settings) ([]manifests.Object, error) {
+	root, err := root()
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := os.ReadFile(filepath.Join(root, "examples", "kubernetes", "deployment.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	const none = "jobs: []\n"
+	settings, err := manifests.SettingNames(set)
+	if err != nil {
+		return nil, err
+	}
+	p, err := manifests.Pack(manifests.PackOptions{
+		Sidecar: manifests.Sidecar{Image: "leasecron:test", Settings: settings}, Namespace: namespace, Workload: deployment,
+		Jobs: &manifests.Jobs{Keys: map[string][]byte{"jobs.yaml": []byte(none)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifests.ParseStream(p.Stream())
+	return slices.DeleteFunc(objects, func(o manifests.Object) bool { return o.Kind() == "Deployment" }), err
 }
 
 func request(ctx context.Context, cfg *rest.Config, method, path, contentType string, body []byte) (status int, answer string, err error) {
@@ -86,7 +133,7 @@ func request(ctx context.Context, cfg *rest.Config, method, path, contentType st
 func (c *Cluster) awaitRights(t testing.TB) {
 	t.Helper()
 	for _, object := range []string{
-		"/api/v1/namespaces/" + c.Namespace + "/configmaps/" + JobsObject,
+		"/api/v1/namespaces/" + c.Namespace + "/configmaps?fieldSelector=metadata.name%3D" + JobsObject,
 		"/apis/coordination.k8s.io/v1/namespaces/" + c.Namespace + "/leases/shop-leasecron",
 	} {
 		Eventually(t, 10*time.Second, "the Role is in force", func() bool {
@@ -166,11 +213,13 @@ func (c *Cluster) ReplaceLease(ctx context.Context) error {
 
 // Settings are those of one sidecar of the cluster, beside an app.
 func (c *Cluster) Settings(a *app.App, name string) Settings {
-	return Settings{
+	settings := Settings{
 		"APP": AppName, "NAMESPACE": c.Namespace, "ELECTION": "kubernetes", "NODE_ID": name, "!KUBECONFIG": c.Kubeconfig,
 		"LEASE_DURATION": LeaseDuration.String(), "NODE_TIMEOUT": NodeTimeout.String(),
 		"TARGET": a.URL(), "APP_HEALTH_URL": a.URL() + "/health", "SHUTDOWN_GRACE": "10s",
 	}
+	maps.Copy(settings, c.set)
+	return settings
 }
 
 // Start starts a sidecar of the cluster, beside an app of its own.

@@ -72,7 +72,8 @@ type action func(*exchange) bool
 type exchange struct {
 	w        http.ResponseWriter
 	r        *http.Request
-	fault    *injected
+	seen     *Request
+	fault    *injected // nil: none
 	answered bool
 }
 

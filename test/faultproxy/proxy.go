@@ -39,7 +39,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener *listener // nil while cut
 	faults   []*injected
-	requests []Request
+	requests []*Request
 }
 
 type injected struct {
@@ -182,8 +182,8 @@ func (p *Proxy) Requests(matches ...Match) []Request {
 	defer p.mu.Unlock()
 	var out []Request
 	for _, r := range p.requests {
-		if matchesAll(r, matches) {
-			out = append(out, r)
+		if matchesAll(*r, matches) {
+			out = append(out, *r)
 		}
 	}
 	return out
@@ -244,12 +244,12 @@ func (p *Proxy) removeFaults() {
 }
 
 // take records a request and returns the fault that befalls it, or nil.
-func (p *Proxy) take(r Request) *injected {
+func (p *Proxy) take(r *Request) *injected {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r)
 	for _, in := range p.faults {
-		if in.left == 0 || !matchesAll(r, in.matches) {
+		if in.left == 0 || !matchesAll(*r, in.matches) {
 			continue
 		}
 		if in.left > 0 {
@@ -271,13 +271,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 
-	fault := p.take(describe(r))
-	if fault == nil {
-		p.forward.ServeHTTP(w, r)
-		return
-	}
-	e := &exchange{w: w, r: r, fault: fault}
-	if fault.before != nil && !fault.before(e) {
+	seen := describe(r)
+	e := &exchange{w: w, r: r, seen: &seen, fault: p.take(&seen)}
+	if e.fault != nil && e.fault.before != nil && !e.fault.before(e) {
 		breakConnection(r)
 	}
 	if !e.answered {
@@ -290,7 +286,13 @@ var errDropped = errors.New("answer dropped")
 // answer lets a fault have its way with the answer, before the client sees any of it.
 func (p *Proxy) answer(res *http.Response) error {
 	e, ok := res.Request.Context().Value(exchangeKey{}).(*exchange)
-	if ok && e.fault.after != nil && !e.fault.after(e) {
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	e.seen.Status = res.StatusCode
+	p.mu.Unlock()
+	if e.fault != nil && e.fault.after != nil && !e.fault.after(e) {
 		return errDropped
 	}
 	return nil

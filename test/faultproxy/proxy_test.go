@@ -232,6 +232,7 @@ func TestRequestsAreDescribedAsKubernetesSeesThem(t *testing.T) {
 		{"GET", "/api/v1/namespaces/ns", faultproxy.Request{Verb: "get", Resource: "namespaces", Name: "ns"}},
 		{"GET", "/api/v1/namespaces/ns/configmaps", faultproxy.Request{Verb: "list", Namespace: "ns", Resource: "configmaps"}},
 		{"GET", "/api/v1/namespaces/ns/configmaps?watch=true", faultproxy.Request{Verb: "watch", Namespace: "ns", Resource: "configmaps"}},
+		{"GET", "/api/v1/namespaces/ns/configmaps?fieldSelector=metadata.name%3Da", faultproxy.Request{Verb: "list", Namespace: "ns", Resource: "configmaps", Selected: "a"}},
 		{"POST", "/api/v1/namespaces/ns/serviceaccounts/a/token", faultproxy.Request{Verb: "create", Namespace: "ns", Resource: "serviceaccounts", Name: "a", Subresource: "token"}},
 		{"PUT", leases + "/a", faultproxy.Request{Verb: "update", Group: "coordination.k8s.io", Namespace: "ns", Resource: "leases", Name: "a"}},
 		{"PATCH", leases + "/a", faultproxy.Request{Verb: "patch", Group: "coordination.k8s.io", Namespace: "ns", Resource: "leases", Name: "a"}},
@@ -243,7 +244,7 @@ func TestRequestsAreDescribedAsKubernetesSeesThem(t *testing.T) {
 		if _, err := send(t.Context(), client, tt.method, p.URL()+tt.path); err != nil {
 			t.Fatal(err)
 		}
-		tt.want.Method = tt.method
+		tt.want.Method, tt.want.Status = tt.method, http.StatusOK
 		tt.want.Path, _, _ = strings.Cut(tt.path, "?")
 		if diff := cmp.Diff([]faultproxy.Request{tt.want}, p.Requests(), cmpopts.IgnoreFields(faultproxy.Request{}, "At")); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.method, tt.path, diff)

@@ -18,6 +18,10 @@ type Request struct {
 	Verb string
 	// Group, Namespace, Resource, Name and Subresource are empty where the path has none.
 	Group, Namespace, Resource, Name, Subresource string
+	// Selected is the only name that a list or a watch asks for, by its field selector.
+	Selected string
+	// Status is that of the API server's answer; 0 before it has come, and where none did.
+	Status int
 }
 
 // Match chooses requests. Several matches given together must all agree.
@@ -90,6 +94,7 @@ func describe(r *http.Request) Request {
 		return ""
 	}
 	req.Resource, req.Name, req.Subresource = at(0), at(1), at(2)
+	req.Selected, _ = strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	switch r.Method {
 	case http.MethodGet:
 		switch watch := r.URL.Query().Get("watch"); {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/test/app"
+	"github.com/leasecron/leasecron/test/cluster"
 	"github.com/leasecron/leasecron/test/controlplane"
 	"github.com/leasecron/leasecron/test/spawn"
 )
@@ -120,20 +121,11 @@ func jobsFile(t *testing.T) string {
 	return path
 }
 
-// clusterSettings prepare a namespace with the example's objects, and just its rights.
+// clusterSettings prepare a namespace with what is packed, and just its rights.
 func clusterSettings(t *testing.T) []string {
 	t.Helper()
-	cp := controlplane.Shared(t)
-	ns := cp.Namespace(t)
-	objects, err := os.ReadFile("../../examples/kubernetes/leasecron.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cp.Create(t, ns, objects)
-	return []string{
-		"LEASECRON_ELECTION=kubernetes", "LEASECRON_NAMESPACE=" + ns,
-		"KUBECONFIG=" + controlplane.WriteKubeconfig(t, cp.TokenFor(t, ns, "shop"), ns),
-	}
+	c := cluster.New(t, controlplane.Shared(t), "jobs: []\n")
+	return []string{"LEASECRON_ELECTION=kubernetes", "LEASECRON_NAMESPACE=" + c.Namespace, "KUBECONFIG=" + c.Kubeconfig}
 }
 
 func medianStart(t *testing.T, env []string) float64 {
