@@ -75,7 +75,9 @@ func (c *Client) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
 
 	g := &gate{mayStart: a.MayStart, started: a.Started, done: ctx.Done()}
 	out := c.deliver(ctx, a, g, start.Add(min(timeout, retryWindow)))
-	out.StartedAt = g.close()
+	if startedAt := g.close(); !out.NotSent { // of a start that was taken back nobody needs to know
+		out.StartedAt = startedAt
+	}
 	out.EndedAt = time.Now()
 	return out
 }
