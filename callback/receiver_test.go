@@ -434,3 +434,44 @@ func TestFenceComesFirst(t *testing.T) {
 	mustPost(t, url, withTerm(12)).check(t, 409, "token 12, seen 13")
 	work.check(t, 1)
 }
+
+// TestHTTP2: a job's target may speak HTTP/2 in clear text; work ends with its stream.
+func TestHTTP2(t *testing.T) {
+	r := callback.NewReceiver(callback.Options{})
+	began := make(chan struct{}, 1)
+	var calls atomic.Int32
+	s := httptest.NewUnstartedServer(r.Handler(func(ctx context.Context, _ *callback.Run) (string, error) {
+		if calls.Add(1) > 1 {
+			return "done", nil
+		}
+		began <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}))
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	s.Config.Protocols = protocols
+	s.Start()
+	t.Cleanup(s.Close)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	t.Cleanup(client.CloseIdleConnections)
+	send := func(ctx context.Context, body string) (int, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		req.Header = jsonHeader()
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return resp.StatusCode, resp.Body.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _, _ = send(ctx, body) }()
+	receive(t, began, "the work begins")
+	cancel()
+	if status, err := send(t.Context(), attempt(otherRunID, 2)); status != 200 || err != nil {
+		t.Errorf("the next attempt was answered %d, %v", status, err)
+	}
+}

@@ -70,7 +70,7 @@ func pythonApp(t *testing.T) []string {
 
 func nodeApp(t *testing.T) []string {
 	t.Helper()
-	return []string{needs(t, "node", "Node.js 18 or later"), "node/app.js"}
+	return []string{needs(t, "node", "Node.js 20 or later"), "node/app.js"}
 }
 
 // pair is an example app and a sidecar beside it.

@@ -3,12 +3,14 @@ package throughput_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -36,19 +38,15 @@ func full() bool { return *trials >= 5 }
 // two neighbours alike: their ratio is taken first, and the median of these ratios counts.
 func TestThroughput(t *testing.T) {
 	s := startServer(t)
-	client, err := invoker.New(invoker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	plain, signing := newInvoker(t, nil), newInvoker(t, newSigner(t))
 	bare := newBare(s.url)
-
 	send := map[string]func() error{
-		"invoker": func() error { return invoke(client, s.url) },
 		"bare":    bare.send,
+		"invoker": func() error { return invoke(plain, s.url) },
+		"signing": func() error { return invoke(signing, s.url) },
 	}
 	results := make(map[string][]figures)
-	names := []string{"bare", "invoker"}
+	names := []string{"bare", "invoker", "signing"} // the first two are neighbours
 	var sent int64
 	for _, name := range names { // warm up: connections, caches
 		sent += measure(t, *trialTime/5, send[name]).requests
@@ -69,7 +67,7 @@ func TestThroughput(t *testing.T) {
 		*concurrency, *trials, *trialTime)
 	say("%-10s %12s %16s %18s %14s", "client", "requests/s", "CPU/callback", "allocs/callback", "bytes/callback")
 	medians := make(map[string]figures)
-	for _, name := range []string{"bare", "invoker"} {
+	for _, name := range []string{"bare", "invoker", "signing"} {
 		m := medianOf(results[name])
 		medians[name] = m
 		say("%-10s %12.0f %13.1f µs %18.0f %14.0f", name, m.rate, m.cpu, m.allocs, m.bytes)
@@ -85,6 +83,30 @@ func TestThroughput(t *testing.T) {
 	if full() && ratio < minRatio {
 		t.Errorf("the invoker reaches %.2f of a bare client, want at least %.2f", ratio, minRatio)
 	}
+}
+
+func newInvoker(t *testing.T, signer *invoker.Signer) *invoker.Client {
+	t.Helper()
+	c, err := invoker.New(invoker.Options{Signer: signer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// newSigner signs with one secret.
+func newSigner(t *testing.T) *invoker.Signer {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("whsec_"+base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := invoker.NewSigner([]string{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // figures are what a trial measures, per callback but for the first two. CPU is that of this
@@ -173,7 +195,7 @@ func invoke(client *invoker.Client, url string) error {
 			Version:    3, Cause: run.CauseSchedule, ScheduledAt: due, CoveredUntil: due.Add(24 * time.Hour), Attempt: 1,
 		},
 		URL: url + "/jobs/report", Method: http.MethodPost, Data: json.RawMessage(`{"format":"pdf"}`),
-		Timeout: 30 * time.Second, FencingTerm: 12,
+		Timeout: 30 * time.Second, FencingTerm: 12, TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00",
 		MayStart: func() error { return nil },
 		Started:  func(time.Time) {},
 	})

@@ -1,5 +1,5 @@
 'use strict';
-// An app for leasecron in Node.js 18 or later, without dependencies.
+// An app for leasecron in Node.js 20 or later, without dependencies.
 //
 // It checks signatures and fencing tokens, does each occurrence once, and has a job that is done
 // when it answers (/jobs/report) and one that is done later (/jobs/import). docs/callback.md has the
