@@ -86,13 +86,17 @@ func TestALateReportOfAnotherNodeIsTold(t *testing.T) {
 		first.engine.Define(jobs)
 		_, leave := first.lead()
 		time.Sleep(time.Hour + time.Second)
+		began := first.jobStatus("hourly").LastStart
+		if calls := first.app.Calls(); len(calls) != 1 || !began.Equal(calls[0].at) {
+			t.Errorf("while the run is in flight the leader tells a start at %s", began)
+		}
 		leave()
 		second := start(t, store, "b", &app{})
 		second.engine.Define(jobs)
 		_, leave = second.lead()
 		time.Sleep(time.Second)
 		before := second.jobStatus("hourly")
-		if before.LastStart.IsZero() || !before.LastSuccess.IsZero() || before.InFlight != 1 {
+		if !before.LastStart.Equal(began) || !before.LastSuccess.IsZero() || before.InFlight != 1 {
 			t.Fatalf("the successor tells a start at %s, a success at %s, %d in flight", before.LastStart, before.LastSuccess, before.InFlight)
 		}
 		time.Sleep(time.Minute)

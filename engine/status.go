@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 // Status returns what this node knows now. The jobs are the leader's to tell.
@@ -16,7 +17,13 @@ func (e *Engine) Status() Status {
 	s.Abandoned = int(e.abandoned.Load())
 	e.mu.Lock()
 	s.Held = len(e.held)
+	started := make(map[string]state.Latest) // by job: what the ledger is told only when a run ends
 	for _, h := range e.held {
+		if v.leading {
+			latest := started[h.run.Key.Job]
+			latest.Note(h.run)
+			started[h.run.Key.Job] = latest
+		}
 		if h.inFlight() {
 			s.InFlight++
 		}
@@ -27,7 +34,9 @@ func (e *Engine) Status() Status {
 	}
 	now := e.wall()
 	for _, name := range v.definitions.Names() {
-		s.Jobs = append(s.Jobs, v.job(name, now))
+		job := v.job(name, now)
+		job.Latest = job.Merge(started[name]).Merge(state.Latest{LastStart: v.ledger.Sent(name, now)})
+		s.Jobs = append(s.Jobs, job)
 	}
 	return s
 }

@@ -9,7 +9,8 @@ import (
 // Latest says when a job's runs last started, succeeded and failed for good; zero: never. The history
 // keeps it for longer than the runs' own records.
 type Latest struct {
-	// LastStart is when the newest request was begun.
+	// LastStart is when the newest request was begun; of a run whose node was gone before it told, when
+	// it was due.
 	LastStart time.Time `json:"lastStart,omitzero"`
 	// LastSuccess is when the newest successful run ended.
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
@@ -21,6 +22,9 @@ type Latest struct {
 // Note takes over what one run tells. No time ever goes back, in whatever order runs are noted.
 func (l *Latest) Note(r run.Run) {
 	l.LastStart = later(l.LastStart, r.FiredAt)
+	if r.FiredAt.IsZero() && (r.State == run.StateLost || r.State == run.StateNeedsReview) {
+		l.LastStart = later(l.LastStart, r.DueAt)
+	}
 	switch r.State {
 	case run.StateSucceeded:
 		l.LastSuccess = later(l.LastSuccess, r.EndedAt)

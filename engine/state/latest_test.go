@@ -44,6 +44,10 @@ func TestHistoryKeepsTheLatestTimes(t *testing.T) {
 			[]run.Run{ended("1", run.StateFailed, 1, 2), ended("2", run.StateLost, 3, 4)},
 			state.Latest{LastStart: at(3), LastFailure: at(4)},
 		},
+		"a lost run of which nobody knows when it was sent": {
+			[]run.Run{{ID: "1", Key: run.Key{Job: "a", Trigger: "default"}, State: run.StateLost, ScheduledAt: at(1), DueAt: at(1), EndedAt: at(2)}},
+			state.Latest{LastStart: at(1), LastFailure: at(2)},
+		},
 		"a canceled run that was never sent tells nothing": {
 			[]run.Run{ended("1", run.StateCanceled, 0, 4)},
 			state.Latest{},

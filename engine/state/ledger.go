@@ -77,6 +77,18 @@ func (l *Ledger) Unfinished(job string) int {
 	return n
 }
 
+// Sent returns when the newest claimed run of a job was due, if that is not after now; zero: there is
+// none. It may have been sent since, although its node has told nothing of it yet.
+func (l *Ledger) Sent(job string, now time.Time) time.Time {
+	var at time.Time
+	for i := range l.Runs {
+		if r := &l.Runs[i]; r.Key.Job == job && r.State.Claimed() && !r.DueAt.After(now) {
+			at = later(at, r.DueAt)
+		}
+	}
+	return at
+}
+
 // NeedReview counts the runs of a job that wait for a person to say how they ended.
 func (l *Ledger) NeedReview(job string) int {
 	n := 0

@@ -33,7 +33,7 @@ var (
 	lastSuccessDesc = desc("job_last_success_timestamp_seconds",
 		"When the job last succeeded; 0: never. It never goes back. Leader only.", labelJob)
 	lastStartDesc = desc("job_last_start_timestamp_seconds",
-		"When the newest request of the job was begun; 0: never. It never goes back. Leader only.", labelJob)
+		"When the newest request of the job was begun, or was due where its sidecar died before telling; 0: never. It never goes back. Leader only.", labelJob)
 	lastFailureDesc = desc("job_last_failure_timestamp_seconds",
 		"When a run of the job last failed or was lost without a further attempt; 0: never. It never goes back. Leader only.", labelJob)
 	successDueDesc = desc("job_success_due_timestamp_seconds",
