@@ -1,7 +1,9 @@
 # syntax=docker/dockerfile:1
 #
-# The image holds the static sidecar, CA certificates and nothing else: no shell, no user
-# database. To package a binary that is already built:
+# The image holds the static sidecar, the certificates of public authorities for https targets
+# and trace collectors, and nothing else: no shell, no user database, no time zones (they are in
+# the program), no HEALTHCHECK (Kubernetes has probes). make image-rootfs and make image-tar read
+# this file too, without an engine. To package a binary that is already built:
 #
 #   mkdir -p bin && cp sidecar bin/ && cp /etc/ssl/certs/ca-certificates.crt bin/
 #   docker build --build-arg BINARY=prebuilt .
@@ -33,6 +35,7 @@ FROM scratch
 ARG VERSION=devel COMMIT=unknown
 LABEL org.opencontainers.image.title="leasecron" \
       org.opencontainers.image.description="Cron sidecar: fires scheduled jobs of replicated services exactly once, as HTTP callbacks" \
+      org.opencontainers.image.source="https://github.com/leasecron/leasecron" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$COMMIT"

@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 IMAGE   ?= leasecron:$(VERSION)
+# Certificates of public authorities, for the image that is assembled without an engine.
+CA_BUNDLE ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 
 version_package := github.com/leasecron/leasecron/internal/version
 ldflags := -s -w -X $(version_package).version=$(VERSION) -X $(version_package).commit=$(COMMIT)
@@ -42,6 +44,18 @@ example: ## Build bin/example-app, which receives the callbacks of 'make run'
 .PHONY: image
 image: ## Build the container image with docker or podman (IMAGE=name:tag)
 	@scripts/image.sh "$(IMAGE)" "$(VERSION)" "$(COMMIT)"
+
+.PHONY: image-tar
+image-tar: image-files ## Write bin/leasecron.tar, which docker load and podman load take; needs no engine
+	@go run ./test/image/cmd/imagetar -out bin/leasecron.tar -context bin/image -tag "$(IMAGE)" -version "$(VERSION)" -commit "$(COMMIT)"
+	@echo "wrote bin/leasecron.tar: $(IMAGE)"
+
+# What the Dockerfile's prebuilt stage copies.
+.PHONY: image-files
+image-files:
+	@$(go_build) -o bin/image/bin/sidecar ./cmd/sidecar
+	@cp "$(CA_BUNDLE)" bin/image/bin/ca-certificates.crt
+	@chmod 644 bin/image/bin/ca-certificates.crt
 
 ##@ Check
 
@@ -108,6 +122,10 @@ bench-invoker: ## Measure callbacks per second against a bare net/http client, T
 bench-footprint: test-tools build ## Measure size, memory, CPU and start of the sidecar against their limits
 	@echo "measuring for a minute and a half"
 	@$(with_controlplane) go test -tags footprint -count 1 -v -timeout 10m ./test/footprint
+
+.PHONY: image-rootfs
+image-rootfs: image-files ## Assemble the image's file system without an engine, run it read-only, measure it
+	@go test -tags image -count 1 -v ./test/image
 
 .PHONY: lint
 lint: ## Lint (golangci-lint is built the first time)
