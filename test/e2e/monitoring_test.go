@@ -58,7 +58,7 @@ func TestMonitoring(t *testing.T) {
 		`leasecron_job_last_success_timestamp_seconds{job_name="fine"}`,
 		`leasecron_job_last_failure_timestamp_seconds{job_name="failing"}`,
 	} {
-		cluster.Eventually(t, 20*time.Second, series, func() bool { return value(leader, series) > 0 })
+		cluster.Eventually(t, 20*time.Second, series, func() bool { return seriesValue(leader, series) > 0 })
 	}
 	if got := follower.Metric(lost); got != "0" {
 		t.Errorf("the follower's %s is %q, want 0: without that, its first loss would be no increase", lost, got)
@@ -78,17 +78,17 @@ func TestMonitoring(t *testing.T) {
 	}
 
 	succeeded := `leasecron_job_last_success_timestamp_seconds{job_name="fine"}`
-	before := value(leader, succeeded)
+	before := seriesValue(leader, succeeded)
 	leader.Kill()
 	cluster.Eventually(t, 20*time.Second, "the successor tells of the job", func() bool { return follower.Metric(succeeded) != "" })
-	if got := value(follower, succeeded); got < before {
+	if got := seriesValue(follower, succeeded); got < before {
 		t.Errorf("the successor tells of a success at %f, the leader told of one at %f", got, before)
 	}
-	cluster.Eventually(t, 20*time.Second, lost, func() bool { return value(follower, lost) == 1 })
+	cluster.Eventually(t, 20*time.Second, lost, func() bool { return seriesValue(follower, lost) == 1 })
 }
 
-// value is that of a series; 0 where there is none.
-func value(s *cluster.Sidecar, series string) float64 {
+// seriesValue is that of a series; 0 where there is none.
+func seriesValue(s *cluster.Sidecar, series string) float64 {
 	v, _ := strconv.ParseFloat(s.Metric(series), 64)
 	return v
 }
