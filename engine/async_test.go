@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ type mortal struct {
 	ledger.Store
 	dead   atomic.Bool
 	writes atomic.Int64
+	stall  atomic.Int64 // how long each write of the ledger takes, in nanoseconds
 }
 
 var errCut = errors.New("cut off")
@@ -38,6 +40,7 @@ func (m *mortal) Replace(ctx context.Context, name ledger.Name, from ledger.Vers
 		return "", errCut
 	}
 	if name == ledger.NameLedger {
+		time.Sleep(time.Duration(m.stall.Load()))
 		m.writes.Add(1)
 	}
 	return m.Store.Replace(ctx, name, from, data)
@@ -299,6 +302,69 @@ func TestR150SilenceEndsAnAcceptedRun(t *testing.T) {
 		if r := theRun(t, n); r.State != run.StateFailed || r.Code != run.CodeTimeout || !r.Unknown || !strings.Contains(r.Message, "no heartbeat for 30s") {
 			t.Errorf("the run is %s, %s, %q, want it ended by its silence", r.State, r.Code, r.Message)
 		}
+		leave()
+		n.close()
+	})
+}
+
+// A process that stood still has not listened: that is no silence of the app's.
+func TestSilenceWhileTheSidecarStandsStillIsForgivenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &mortal{Store: ledger.NewSharedMemory()}
+		n := start(t, store, "a", accepts(), func(o *engine.Options) { o.NodeTimeout = time.Hour })
+		id, leave := began(t, n, asyncJob(func(j *config.Job) { j.HeartbeatTimeout = 5 * time.Second }))
+		store.stall.Store(int64(9 * time.Second))
+		if _, err := n.engine.Heartbeat(t.Context(), id, nil, "last words"); err != nil {
+			t.Fatal(err)
+		}
+		n.engine.Define([]config.Job{asyncJob(), job("other", "rate 1h")}) // something to write
+		time.Sleep(8 * time.Second)
+		store.stall.Store(0)
+		time.Sleep(3 * time.Second)
+		if r := theRun(t, n); r.State != run.StateRunning {
+			t.Errorf("the run is %s: its silence was counted while nobody listened", r.State)
+		}
+		time.Sleep(6 * time.Second)
+		if r := theRun(t, n); r.State != run.StateFailed {
+			t.Errorf("the run is %s, want it ended by a silence that was listened to", r.State)
+		}
+		leave()
+		n.close()
+	})
+}
+
+// DESIGN 5.9: what happens together is written together.
+func TestManyEndsAreFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &mortal{Store: ledger.NewSharedMemory()}
+		n := start(t, store, "a", accepts(), func(o *engine.Options) { o.MaxRuns = 100 })
+		n.engine.Define([]config.Job{asyncJob(func(j *config.Job) { j.Triggers, j.Overlap = nil, config.OverlapParallel })})
+		_, leave := n.lead()
+		time.Sleep(time.Second)
+		var ids []string
+		for range 100 {
+			r, err := n.engine.Enqueue(t.Context(), "import", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, r.ID)
+		}
+		time.Sleep(10 * time.Second)
+		store.stall.Store(int64(20 * time.Millisecond)) // as the API server takes
+		before := store.writes.Load()
+		var group sync.WaitGroup
+		for _, id := range ids {
+			group.Go(func() {
+				if _, err := n.engine.Complete(t.Context(), id, engine.Result{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if wrote := store.writes.Load() - before; wrote > 4 {
+			t.Errorf("%d writes for a hundred runs that end at once, want a few", wrote)
+		}
+		store.stall.Store(0)
 		leave()
 		n.close()
 	})

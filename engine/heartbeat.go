@@ -47,7 +47,7 @@ func (e *Engine) heard(id string, percent *int, text string) (alive Alive, known
 	case !h.inFlight():
 		return Alive{}, true, run.Errorf(run.CodeRunNotAwaited, "run %q has not been sent", id)
 	}
-	h.open.heard = time.Now()
+	h.open.heard, h.open.forgiven = time.Now(), false
 	said := run.Progress{At: e.wall()}
 	if was := h.open.said; was != nil {
 		said.Percent, said.Text = was.Percent, was.Text

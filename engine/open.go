@@ -13,6 +13,10 @@ import (
 	"github.com/leasecron/leasecron/internal/logkey"
 )
 
+// deaf is how much later than it should the loop may find a run silent. If it is later still, the
+// process stood still or waited for the ledger, and may not have heard what the app said.
+const deaf = time.Second
+
 // answerTime is how long an app that has said how a run ended may take to answer the callback.
 const answerTime = 5 * time.Second
 
@@ -24,6 +28,7 @@ type open struct {
 	recorded bool          // the ledger shows that it was accepted
 	said     *run.Progress // what the app said last; replaced, never changed
 	news     bool          // that is not in the ledger yet
+	forgiven bool          // its silence was counted anew, since this process was the one that did not listen
 }
 
 // accepted reports whether an outcome only says that the app has taken the run on.
@@ -53,6 +58,10 @@ func (e *Engine) expire() {
 		}
 		at, silent := h.expiry()
 		if now.Before(at) {
+			continue
+		}
+		if silent && !h.open.forgiven && now.Sub(at) > deaf {
+			h.open.heard, h.open.forgiven = now, true
 			continue
 		}
 		o := run.Outcome{

@@ -369,6 +369,56 @@ func TestTheEndIsKeptWhileTheLedgerIsAway(t *testing.T) {
 	})
 }
 
+// A mixed cluster: an older program leads, which has never heard of asynchronous runs. It takes the
+// word of the node that has the run, and what it does not know survives its writes.
+func TestAnOlderLeaderLeavesAcceptedRunsAlone(t *testing.T) {
+	type older struct {
+		ID         string    `json:"id"`
+		Occurrence string    `json:"occurrence"`
+		Key        run.Key   `json:"key"`
+		State      run.State `json:"state"`
+		Node       string    `json:"node,omitempty"`
+		Term       int64     `json:"term,omitempty"`
+		Beat       int64     `json:"beat,omitempty"`
+		Silent     int64     `json:"silent,omitempty"`
+	}
+	type olderLedger struct {
+		Term   int64   `json:"term"`
+		Holder string  `json:"holder,omitempty"`
+		Runs   []older `json:"runs,omitempty"`
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewSharedMemory()
+		n := start(t, store, "a", accepts())
+		id, leave := began(t, n, asyncJob())
+		seventy := 70
+		if _, err := n.engine.Heartbeat(t.Context(), id, &seventy, "boxes"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		leave()
+		old := ledger.NewPort[olderLedger](store, ledger.NameLedger)
+		for range 3 {
+			if _, err := old.Swap(t.Context(), func(l *olderLedger) error {
+				l.Term, l.Holder = l.Term+1, "old"
+				l.Runs[0].Silent += 1000
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := ledgerOf(t, store).Run(id)
+		if !r.Async || r.Progress == nil || *r.Progress.Percent != 70 || r.Silent != 3000 {
+			t.Errorf("after the writes of an older leader the run is %+v, want it as it was, but for the silence", r)
+		}
+		time.Sleep(time.Minute)
+		if _, err := n.engine.Complete(t.Context(), id, engine.Result{}); err != nil {
+			t.Error(err)
+		}
+		n.close()
+	})
+}
+
 // Died between the 202 and its record: as if the callback were open.
 func TestAnAcceptanceThatWasNotRecordedIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,8 +2,9 @@ package invoker
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // maxMessage is the most that is kept of what an app says, in bytes.
@@ -26,16 +27,7 @@ func message(raw []byte, token string) string {
 	if token != "" {
 		text = strings.ReplaceAll(text, token, "[token]")
 	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return strings.TrimSpace(clip(strings.TrimSpace(text)))
+	return run.OneLine(text, maxMessage)
 }
 
 // clip cuts valid UTF-8 to 1 KiB between two characters.
