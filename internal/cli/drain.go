@@ -148,6 +148,9 @@ func (d *drain) tell(s api.DrainStatus) {
 	d.last = s
 	if s.State == api.DrainDrained {
 		fmt.Fprintf(d.out, "drained after %s\n", s.EndedAt.Sub(s.Since).Round(time.Millisecond))
+		if s.Runs > 0 && s.Error == "" {
+			fmt.Fprintf(d.out, "%s that the app has accepted can be completed until the sidecar ends\n", plural(s.Runs, "run"))
+		}
 		return
 	}
 	switch {

@@ -50,6 +50,8 @@ func TestDrainCommand(t *testing.T) {
 	drained.State, drained.Runs, drained.EndedAt = api.DrainDrained, 0, began.Add(3*time.Second)
 	lost, unrecorded := drained, drained
 	lost.Lost = 2
+	accepted := drained
+	accepted.Runs = 1
 	unrecorded.Runs, unrecorded.Error = 1, "context deadline exceeded"
 
 	tests := map[string]struct {
@@ -62,6 +64,10 @@ func TestDrainCommand(t *testing.T) {
 			answers: []api.DrainStatus{draining, waiting, waiting, fewer, drained},
 			out: "draining: handing over\nhanded over; waiting until 2026-11-30T12:00:25Z for 2 runs\n" +
 				"handed over; waiting until 2026-11-30T12:00:25Z for 1 run\ndrained after 3s\n",
+		},
+		"runs that the app has accepted are no failure": {
+			answers: []api.DrainStatus{accepted},
+			out:     "drained after 3s\n1 run that the app has accepted can be completed until the sidecar ends\n",
 		},
 		"what is over is over": {answers: []api.DrainStatus{drained}, out: "drained after 3s\n"},
 		"lost runs are a failure": {

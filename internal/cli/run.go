@@ -20,7 +20,8 @@ func newRunCommand(environ map[string]string) *cobra.Command {
 		Short: "Run the sidecar until SIGTERM",
 		Long: `Run the sidecar: compete for the leadership, fire jobs while leading, serve /leader, /metrics,
 /livez, /readyz and the API. It ends on SIGTERM or SIGINT: it hands the leadership over, finishes
-its runs within the shutdown grace, and exits with code 0. A second signal ends it at once.
+its runs within the shutdown grace, and exits with code 0. A second signal ends it at once. sidecar drain
+does the same before that, without ending it.
 
 Exit codes: 0 stopped as asked, 1 failed while running, 2 a setting, a file or an address is wrong.`,
 		Args: cobra.NoArgs,
