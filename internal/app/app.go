@@ -301,11 +301,8 @@ var errStopped = errors.New("stopped")
 func (a *App) defined(u source.Update) {
 	a.defs.note(u)
 	a.telemetry.ConfigReloaded(u.At, u.Err)
-	if a.events != nil {
-		a.events.JobsSeen(u.UID)
-		if u.Err != nil {
-			a.events.JobsRefused(u.Origin, u.Err)
-		}
+	if a.events != nil && a.elector.Status().Leading {
+		a.tellRefused()
 	}
 	if u.Err != nil {
 		a.log.Error("job definitions refused, the last good ones stay in force", slog.String(logkey.Source, u.Origin), logkey.Err(u.Err))

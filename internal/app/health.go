@@ -106,6 +106,13 @@ func (d *definitions) note(u source.Update) {
 	d.loaded = d.loaded || u.Err == nil
 }
 
+// latest is what the source last said; zero before it said anything.
+func (d *definitions) latest() source.Update {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
 func (d *definitions) check() (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

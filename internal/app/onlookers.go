@@ -70,6 +70,9 @@ func (o electionObservers) Observe(event election.Event) {
 	o.renewals.Observe(event)
 	if o.app.events != nil {
 		o.app.events.ObserveElection(event)
+		if _, won := event.(election.TermWon); won {
+			o.app.tellRefused()
+		}
 	}
 	if o.app.label == nil {
 		return
@@ -79,5 +82,15 @@ func (o electionObservers) Observe(event election.Event) {
 		o.app.label.Set(true)
 	case election.TermEnded:
 		o.app.label.Set(false)
+	}
+}
+
+// tellRefused makes an Event of definitions that are not in force. Every replica sees them; the leader
+// tells, and who becomes the leader tells again.
+func (a *App) tellRefused() {
+	last := a.defs.latest()
+	a.events.JobsSeen(last.UID)
+	if last.Err != nil {
+		a.events.JobsRefused(last.Origin, last.Err)
 	}
 }
