@@ -54,6 +54,7 @@ image-tar: image-files ## Write bin/leasecron.tar, which docker load and podman 
 .PHONY: image-files
 image-files:
 	@$(go_build) -o bin/image/bin/sidecar ./cmd/sidecar
+	@test -n "$(CA_BUNDLE)" || { echo "no certificates of public authorities are where they usually are: say CA_BUNDLE=FILE" >&2; exit 1; }
 	@cp "$(CA_BUNDLE)" bin/image/bin/ca-certificates.crt
 	@chmod 644 bin/image/bin/ca-certificates.crt
 

@@ -140,6 +140,8 @@ func replicaCases() []alertCase {
 	return []alertCase{
 		{"refused", "LeasecronConfigRefused", []string{s(0, "config_last_reload_successful", "1x60"), s(1, "config_last_reload_successful", "1x10 0x50")}, []string{"20m"}, []firing{{nil, "Job definitions are missing or were refused."}}},
 		{"a new replica has not read them yet", "LeasecronConfigRefused", []string{s(0, "config_last_reload_successful", "1x60"), s(1, "config_last_reload_successful", "_x10 0x2 1x50")}, []string{"11m", "12m", "20m"}, nil},
+		{"the Role lacks a verb", "LeasecronRightMissing", []string{s(0, "missing_rights", "2x60"), s(1, "missing_rights", "2x60")}, []string{"20m"}, []firing{{nil, "The sidecars lack 2 of the rights that they use."}}},
+		{"the Role is applied a moment after the pod", "LeasecronRightMissing", []string{s(0, "missing_rights", "2x3 0x60")}, []string{"3m", "20m"}, nil},
 		{"a file is gone", "LeasecronSigningSecretRefused", []string{s(0, "signing_secrets_last_reload_successful", "1x10 0x50")}, []string{"20m"}, []firing{{nil, "A signing secret cannot be read."}}},
 		{"all is well", "LeasecronSigningSecretRefused", []string{s(0, "signing_secrets_last_reload_successful", "1x60")}, []string{"20m"}, nil},
 		{"far behind", "LeasecronClockSkew", []string{s(0, "clock_skew_seconds", "-90x60"), s(0, "clock_skew_limit_seconds", "60x60")}, []string{"20m"}, []firing{{pod(0), "The clock of shop-0 is off by 1m 30s."}}},

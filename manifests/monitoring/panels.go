@@ -106,6 +106,7 @@ func sidecars(l *layout) {
 	l.add(8, 8, graph("Swaps of the ledger", "How long they take.", "s", quantiles("ledger_commit_seconds")...))
 	l.add(8, 8, graph("Clock", "How far each clock is ahead of the API server's.", "s",
 		query(of("clock_skew_seconds"), "{{pod}}"), query("max("+of("clock_skew_limit_seconds")+")", "limit")))
+	l.add(8, 8, graph("Missing rights", "What the Role does not allow and the sidecar does.", "none", query(of("missing_rights"), "{{pod}}")))
 	l.add(8, 8, graph("Memory", "Resident memory of each sidecar.", "bytes",
 		query(`process_resident_memory_bytes{`+selected+`, job="leasecron"}`, "{{pod}}")))
 	l.add(8, 8, graph("CPU", "Cores that each sidecar uses.", "none",

@@ -74,6 +74,11 @@ func (q queries) replicas() []Alert {
 			Summary: "Job definitions are missing or were refused.",
 			Detail:  "The newest job definitions are not in force; the last good ones stay so. /readyz?verbose and the log name each mistake with its line.",
 		}, {
+			Name: "LeasecronRightMissing", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("max %s (%s) > 0", byApp, q.series("missing_rights")),
+			Summary: "The sidecars lack {{ $value }} of the rights that they use.",
+			Detail:  "The Role does not allow something that the sidecars do. Their log and /readyz?verbose name verb and resource, and the command that repairs it.",
+		}, {
 			Name: "LeasecronSigningSecretRefused", Severity: warning, For: "5m",
 			Expr:    fmt.Sprintf("min %s (%s) < 1", byApp, q.series("signing_secrets_last_reload_successful")),
 			Summary: "A signing secret cannot be read.",

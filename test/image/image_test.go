@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -140,5 +141,33 @@ func TestTheDockerfileBuildsAsTheMakefile(t *testing.T) {
 	}
 	if diff := cmp.Diff(flags("../../Makefile"), flags(dockerfile)); diff != "" {
 		t.Errorf("how the program is built (-Makefile +Dockerfile):\n%s", diff)
+	}
+}
+
+// A build from source sees each folder that the program is made from.
+func TestTheBuildContextHasAllSources(t *testing.T) {
+	ignore, err := os.ReadFile("../../.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./cmd/sidecar")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(out)) {
+		own, ok := strings.CutPrefix(strings.TrimSpace(line), "github.com/leasecron/leasecron/")
+		if !ok {
+			continue
+		}
+		n++
+		if folder, _, _ := strings.Cut(own, "/"); !strings.Contains(string(ignore), "\n!"+folder+"\n") {
+			t.Errorf(".dockerignore keeps %s out of the build", folder)
+		}
+	}
+	if n < 10 {
+		t.Errorf("the program has %d packages: is the list read right?", n)
 	}
 }
