@@ -36,6 +36,7 @@ type Reviewer interface {
 type Options struct {
 	Reviewer  Reviewer // required
 	App       string   // for the command that grants what is missing
+	Set       []string // settings that the command has to know, as NAME=VALUE
 	Namespace string   // of everything but the Pod; required
 	// PodNamespace is that of the Pod; empty: Namespace.
 	PodNamespace string
@@ -98,7 +99,7 @@ func (c *Check) Probe() (string, error) {
 		if more := len(c.missing) - len(list); more > 0 {
 			list = append(list, fmt.Sprintf("and %d more", more))
 		}
-		return "", fmt.Errorf("missing in namespace %s: %s; %s", c.opts.Namespace, strings.Join(list, ", "), c.grant())
+		return "", fmt.Errorf("missing in namespace %s: %s; %s", c.opts.Namespace, strings.Join(list, ", "), c.grant(c.account))
 	case c.unasked != nil:
 		return "", fmt.Errorf("not known, the API server refused nothing so far: %w", c.unasked)
 	case c.checked.IsZero():
@@ -195,7 +196,7 @@ func (c *Check) report(ctx context.Context, missing []rbac.Right, account string
 		c.reported[r] = struct{}{}
 		c.log.LogAttrs(ctx, slog.LevelError, "a right is missing",
 			slog.String("verb", r.Verb), slog.String("resource", resourceOf(r)), slog.String("name", r.Name),
-			slog.String(logkey.Namespace, c.namespace(r)), slog.String("check", c.canI(r, account)), slog.String("fix", c.grant()))
+			slog.String(logkey.Namespace, c.namespace(r)), slog.String("check", c.canI(r, account)), slog.String("fix", c.grant(account)))
 	}
 	for r := range c.reported {
 		if !slices.Contains(missing, r) {
@@ -229,9 +230,17 @@ func (c *Check) canI(r rbac.Right, account string) string {
 	return command
 }
 
-// grant is the command that grants what is missing.
-func (c *Check) grant() string {
-	return fmt.Sprintf("to grant it: sidecar pack --app %s -n %s | kubectl apply --server-side -f -", c.opts.App, c.opts.Namespace)
+// grant is the command that grants what is missing: to this account, or its binding would be lost.
+func (c *Check) grant(account string) string {
+	var more strings.Builder
+	parts := strings.Split(account, ":")
+	if name := parts[len(parts)-1]; strings.HasPrefix(account, "system:serviceaccount:") && name != c.opts.App {
+		more.WriteString(" --service-account " + name)
+	}
+	for _, setting := range c.opts.Set {
+		more.WriteString(" --set " + setting)
+	}
+	return fmt.Sprintf("to grant it: sidecar pack --app %s -n %s%s | kubectl apply --server-side --force-conflicts -f -", c.opts.App, c.opts.Namespace, more.String())
 }
 
 // Wrap looks at the answers of the API server for what it refuses.

@@ -157,7 +157,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 					resource += "." + r.Group
 				}
 				want := []string{fmt.Sprintf("ERROR a right is missing %s %s %s shop kubectl auth can-i %s -n shop --as=system:serviceaccount:shop:shop "+
-					"to grant it: sidecar pack --app shop -n shop | kubectl apply --server-side -f -", r.Verb, resource, r.Name, r)}
+					"to grant it: sidecar pack --app shop -n shop | kubectl apply --server-side --force-conflicts -f -", r.Verb, resource, r.Name, r)}
 				if diff := cmp.Diff(want, w.lines(t, "verb", "resource", "name", "namespace", "check", "fix")); diff != "" {
 					t.Errorf("log (-want +got):\n%s", diff)
 				}

@@ -38,7 +38,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	for key, want := range map[string]string{
 		"verb": "update", "resource": "leases.coordination.k8s.io", "name": "shop-leasecron", "namespace": c.Namespace,
 		"check": "kubectl auth can-i update leases.coordination.k8s.io/shop-leasecron -n " + c.Namespace + " --as=" + account,
-		"fix":   "to grant it: sidecar pack --app shop -n " + c.Namespace + " | kubectl apply --server-side -f -",
+		"fix":   "to grant it: sidecar pack --app shop -n " + c.Namespace + " | kubectl apply --server-side --force-conflicts -f -",
 	} {
 		if line[key] != want {
 			t.Errorf("%s = %v, want %q", key, line[key], want)
