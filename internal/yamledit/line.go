@@ -110,6 +110,9 @@ func identity(item any) string {
 				return key + " " + id
 			}
 		}
+		if meta, ok := asMap(m["metadata"]); ok { // an object in a List
+			return fmt.Sprint(m["kind"], " ", meta["namespace"], " ", meta["name"])
+		}
 	}
 	text, err := json.Marshal(item)
 	if err != nil {

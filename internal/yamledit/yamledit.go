@@ -18,7 +18,7 @@ import (
 // Apply returns text, which holds the tree before, so changed that it holds after. Both are trees of JSON values.
 // False says that it could not: then text has to be written anew from after.
 //
-// Items of lists are told apart by their "name" or "mountPath", or by their value where they are scalars.
+// Items of lists are told apart by their "name" or "mountPath", objects by kind and name, scalars by their value.
 func Apply(text []byte, before, after any) ([]byte, bool) {
 	e := editor{crlf: bytes.Contains(text, []byte("\r\n"))}
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\r\n", "\n")) {

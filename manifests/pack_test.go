@@ -1,0 +1,139 @@
+package manifests_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leasecron/leasecron/manifests"
+)
+
+func TestPackRefuses(t *testing.T) {
+	shop := []byte(deployment("Deployment", "shop", app))
+	tests := map[string]struct {
+		o    manifests.PackOptions
+		app  string
+		want string
+	}{
+		"nobody's":                   {o: manifests.PackOptions{Namespace: "a"}, want: "say whose jobs these are with --app"},
+		"nowhere":                    {app: "shop", want: "say which one with -n"},
+		"a namespace that is none":   {o: manifests.PackOptions{Namespace: "a.b"}, app: "shop", want: "LEASECRON_NAMESPACE"},
+		"another namespace":          {o: manifests.PackOptions{Namespace: "a", Workload: []byte(strings.Replace(string(shop), "name: shop\n", "name: shop\n  namespace: b\n", 1))}, want: "Deployment shop is in namespace b, not in a"},
+		"a kind that is unknown":     {o: manifests.PackOptions{Namespace: "a", Kind: "Job"}, app: "shop", want: "want Deployment, StatefulSet or DaemonSet"},
+		"an extra that is unknown":   {o: manifests.PackOptions{Namespace: "a", With: []string{"moon"}}, app: "shop", want: "--with moon: want any of dashboard, networkpolicy"},
+		"a policy that shuts out":    {o: manifests.PackOptions{Namespace: "a", With: []string{"networkpolicy"}}, app: "shop", want: "would shut the app off"},
+		"a name that is too long":    {o: manifests.PackOptions{Namespace: "a"}, app: strings.Repeat("a", 201), want: "LEASECRON_APP"},
+		"jobs that are too large":    {o: manifests.PackOptions{Namespace: "a", Jobs: &manifests.Jobs{Keys: map[string][]byte{"jobs.yaml": make([]byte, 600<<10), "a.ics": make([]byte, 600<<10)}}}, app: "shop", want: "ConfigMap shop-jobs would have 1228814 bytes, more than the 1 MiB"},
+		"a service account no name":  {o: manifests.PackOptions{Namespace: "a", Sidecar: manifests.Sidecar{ServiceAccount: "A"}}, app: "shop", want: `service account "A"`},
+		"several, and none is named": {o: manifests.PackOptions{Namespace: "a", Workload: append(append(shop, "---\n"...), deployment("Deployment", "b", app)...)}, want: "several workloads"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.o.Image = image
+			tt.o.App = tt.app
+			_, err := manifests.Pack(tt.o)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Pack() = %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// The Role follows the settings, and two apps share nothing.
+func TestPackFollowsTheSettings(t *testing.T) {
+	role := func(app string, settings map[string]string) string {
+		o := manifests.PackOptions{Namespace: "a"}
+		o.App, o.Settings = app, settings
+		for _, object := range objects(t, pack(t, o).Stream()) {
+			if object.Kind() == "Role" {
+				return toJSON(t, object)
+			}
+		}
+		t.Fatal("no Role")
+		return ""
+	}
+	base := role("shop", nil)
+	for name, tt := range map[string]struct {
+		settings map[string]string
+		has      string
+		lacks    string
+	}{
+		"the base":      {has: `"events"`, lacks: `"pods"`},
+		"no events":     {settings: map[string]string{"LEASECRON_EVENTS": "false"}, lacks: `"events"`},
+		"a label":       {settings: map[string]string{"LEASECRON_LEADER_LABEL": "true"}, has: `"pods"`},
+		"jobs in files": {settings: map[string]string{"LEASECRON_JOBS_FILE": "/jobs.yaml"}, lacks: "shop-jobs"},
+		"another Lease": {settings: map[string]string{"LEASECRON_LEASE_NAME": "mine"}, has: `"mine"`, lacks: `"shop-leasecron"]`},
+	} {
+		got := role("shop", tt.settings)
+		if !strings.Contains(got, tt.has) || tt.lacks != "" && strings.Contains(got, tt.lacks) {
+			t.Errorf("%s: the Role is %s", name, got)
+		}
+	}
+	if other := role("blog", nil); strings.Contains(other, "shop") || strings.ReplaceAll(other, "blog", "shop") != base {
+		t.Errorf("the Role of another app is %s", other)
+	}
+}
+
+// A name may be longer than a label; then the label is cut, tells long names apart, and is not on the Lease, where the sidecar would
+// take it for another app's.
+func TestPackLongNames(t *testing.T) {
+	long := strings.Repeat("long.", 37) + "name" // 189, which with "-leasecron" is what a setting may be
+	o := manifests.PackOptions{Namespace: strings.Repeat("n", 63), Jobs: jobs(t, jobsText)}
+	o.App = long
+	other := o
+	other.App = strings.Repeat("long.", 37) + "nome"
+	labels := make(map[string]bool)
+	for _, o := range []manifests.PackOptions{o, other} {
+		for _, object := range objects(t, pack(t, o).Stream()) {
+			if len(object.Name()) > 253 || !strings.HasPrefix(object.Name(), o.App) {
+				t.Errorf("%s", object)
+			}
+			all, _ := dig(object, "metadata", "labels").(map[string]any)
+			for key, value := range all {
+				if len(fmt.Sprint(value)) > 63 {
+					t.Errorf("%s: %s has %d characters", object.Kind(), key, len(fmt.Sprint(value)))
+				}
+			}
+			if object.Kind() == "Lease" && (all["leasecron.io/app"] != nil || all["app.kubernetes.io/name"] != nil) {
+				t.Errorf("the Lease is labelled %v", all)
+			}
+			if object.Kind() == "Role" {
+				labels[fmt.Sprint(all["leasecron.io/app"])] = true
+			}
+		}
+	}
+	if len(labels) != 2 {
+		t.Errorf("two long names have the labels %v", labels)
+	}
+}
+
+// What is packed keeps nothing on a disk. R142.
+func TestPackNeedsNoDisk(t *testing.T) {
+	for name, stream := range workloads(t) {
+		if name == "statefulset" {
+			continue // which brings a claim of its own
+		}
+		o := manifests.PackOptions{Workload: stream, Jobs: jobs(t, jobsText), Namespace: namespaceOf(name)}
+		if o.Namespace == "" {
+			o.Namespace = "apps"
+		}
+		if text := string(pack(t, o).Stream()); strings.Contains(text, "PersistentVolume") || strings.Contains(text, "persistentVolume") {
+			t.Errorf("%s: packed with a volume:\n%s", name, text)
+		}
+	}
+}
+
+func TestSettingNames(t *testing.T) {
+	got, err := manifests.SettingNames(map[string]string{"lease_duration": "30s", "LEASECRON_EVENTS": "false"})
+	if err != nil || len(got) != 2 || got["LEASECRON_LEASE_DURATION"] != "30s" || got["LEASECRON_EVENTS"] != "false" {
+		t.Errorf("SettingNames() = %v, %v", got, err)
+	}
+	for _, name := range []string{"APP", "namespace", "ELECTION", "LEDGER", "LEASECRON_TARGET"} {
+		if _, err := manifests.SettingNames(map[string]string{name: "x"}); err == nil || !strings.Contains(err.Error(), "is not to be set here") {
+			t.Errorf("SettingNames(%s) = %v", name, err)
+		}
+	}
+	if _, err := manifests.SettingNames(map[string]string{"EVENTS": "true", "LEASECRON_EVENTS": "false"}); err == nil {
+		t.Error("one setting twice is taken")
+	}
+}
