@@ -150,17 +150,17 @@ func contend(ctx context.Context, t *testing.T, s *leases.Service, who string, t
 
 // breakWays has one fault after the other on each way, until ctx ends.
 func breakWays(ctx context.Context, ways []*faultproxy.Proxy) {
-	update, any := faultproxy.Verb("update"), faultproxy.Verb("get", "update")
+	update, all := faultproxy.Verb("update"), faultproxy.Verb("get", "update")
 	var group sync.WaitGroup
 	for _, proxy := range ways {
 		faults := []func(){
 			func() {}, func() {}, func() {}, func() {},
 			func() { proxy.Inject(faultproxy.DropAnswer().Times(2), update) },
-			func() { proxy.Inject(faultproxy.Reset().Times(2), any) },
-			func() { proxy.Inject(faultproxy.Status(503, 0).Times(2), any) },
-			func() { proxy.Inject(faultproxy.Delay(200*time.Millisecond).Times(3), any) },
+			func() { proxy.Inject(faultproxy.Reset().Times(2), all) },
+			func() { proxy.Inject(faultproxy.Status(503, 0).Times(2), all) },
+			func() { proxy.Inject(faultproxy.Delay(200*time.Millisecond).Times(3), all) },
 			func() { proxy.Inject(faultproxy.DelayAnswer(250*time.Millisecond).Times(2), update) },
-			func() { proxy.Inject(faultproxy.Hang().Times(1), any) },
+			func() { proxy.Inject(faultproxy.Hang().Times(1), all) },
 			func() { proxy.Inject(faultproxy.HangAnswer().Times(1), update) },
 			proxy.Blackhole,
 			proxy.Cut,
