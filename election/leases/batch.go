@@ -126,6 +126,14 @@ func (s *Service) settle(commands []command, outcomes []outcome, start Moment) {
 		switch {
 		case o.granted:
 			s.view.granted(c.name, o.entry.Token, start.Add(o.entry.TTL()))
+			if c.op == opAcquire && !o.repeated {
+				s.stats.Acquired++
+			}
+		case c.op == opRenew:
+			s.stats.Lost++
+			if lost, ok := errors.AsType[*LostError](o.err); ok && !lost.Expired {
+				s.view.gaveUp(c.name, c.token)
+			}
 		case c.op == opRelease:
 			s.view.gaveUp(c.name, c.token)
 		}

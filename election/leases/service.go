@@ -65,6 +65,24 @@ type Service struct {
 	seenAt  time.Time
 	changed chan struct{} // closed when something new has been seen
 	trouble error         // why the store last failed; nil after it did not
+	stats   Stats
+}
+
+// Stats count what one process did.
+type Stats struct {
+	Held     int   // leases that it granted and that are valid now
+	Acquired int64 // leases that it granted
+	Lost     int64 // renewals that it refused
+}
+
+// Stats returns what the service did so far. It asks nothing of the store.
+func (s *Service) Stats() Stats {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Held = s.view.held(now)
+	return stats
 }
 
 // New returns the leases of an app. It asks nothing of the store.

@@ -3,7 +3,6 @@ package leases_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,89 +193,6 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	})
 }
 
-// G5, of the leases: who does not use them pays nothing, and what is used is paid once.
-func TestWhatIsAskedOfTheStore(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		t := b.t
-		s, f := b.sidecar("shop-0")
-		asked := func(what string, mostLoads, mostReplaces int, do func()) {
-			t.Helper()
-			loads, replaces := f.Asked()
-			do()
-			moreLoads, moreReplaces := f.Asked()
-			if moreLoads -= loads; moreLoads > mostLoads {
-				t.Errorf("%s: %d reads, want at most %d", what, moreLoads, mostLoads)
-			}
-			if moreReplaces -= replaces; moreReplaces > mostReplaces {
-				t.Errorf("%s: %d writes, want at most %d", what, moreReplaces, mostReplaces)
-			}
-		}
-		asked("an hour of nothing", 0, 0, func() { time.Sleep(time.Hour) })
-		var mine leases.Lease
-		asked("the first acquisition", 1, 1, func() { mine = b.acquire(s, "rebuild", time.Minute) })
-		asked("a renewal", 0, 1, func() {
-			if _, err := s.Renew(t.Context(), "rebuild", mine.Token); err != nil {
-				t.Error(err)
-			}
-		})
-		asked("an hour of nothing, with a lease that has expired", 0, 0, func() { time.Sleep(time.Hour) })
-		mine = b.acquire(s, "rebuild", time.Hour)
-		asked("a thousand reads in ten seconds", 11, 0, func() {
-			for range 1000 {
-				if _, err := s.List(t.Context()); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
-		asked("twenty who wait for half a minute", 20+40+20, 0, func() {
-			var group sync.WaitGroup
-			for i := range 20 {
-				group.Go(func() {
-					r := leases.AcquireRequest{Name: "rebuild", Holder: fmt.Sprintf("w%d", i), TTL: time.Minute, Wait: leases.MaxWait}
-					if _, err := s.Acquire(t.Context(), r); err == nil {
-						t.Error("granted")
-					}
-				})
-			}
-			group.Wait()
-		})
-		time.Sleep(time.Minute)
-		asked("one who asks without pause for ten seconds", 100+10*20+1, 0, func() {
-			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-				_, _ = s.Acquire(t.Context(), leases.AcquireRequest{Name: "rebuild", Holder: "w", TTL: time.Minute})
-			}
-		})
-	})
-}
-
-// Requests that come at once are carried out together.
-func TestRenewalsShareSwaps(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		t := b.t
-		s, f := b.sidecar("shop-0")
-		const n = 50
-		tokens := make([]int64, n)
-		for i := range tokens {
-			tokens[i] = b.acquire(s, fmt.Sprintf("lease-%d", i), time.Minute).Token
-		}
-		f.Delay(10 * time.Millisecond)
-		_, before := f.Asked()
-		var group sync.WaitGroup
-		for i, token := range tokens {
-			group.Go(func() {
-				if l, err := s.Renew(t.Context(), fmt.Sprintf("lease-%d", i), token); err != nil || l.Token != token {
-					t.Errorf("Renew() = %+v, %v", l, err)
-				}
-			})
-		}
-		group.Wait()
-		if _, after := f.Asked(); after-before > 3 {
-			t.Errorf("%d renewals at once took %d writes", n, after-before)
-		}
-	})
-}
-
 // A waiting request whose client has gone takes nothing.
 func TestWhoHasGoneGetsNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -321,5 +237,34 @@ func TestClosedServicesRefuse(t *testing.T) {
 		if _, err := s.Acquire(t.Context(), leases.AcquireRequest{Name: "rebuild", Holder: "w", TTL: time.Minute}); err == nil {
 			t.Error("granted after closing")
 		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		t := b.t
+		s, _ := b.sidecar("shop-0")
+		want := func(what string, want leases.Stats) {
+			t.Helper()
+			if got := s.Stats(); got != want {
+				t.Errorf("%s: %+v, want %+v", what, got, want)
+			}
+		}
+		mine := b.acquire(s, "rebuild", 10*time.Second)
+		b.acquire(s, "mails", time.Minute)
+		want("two acquired", leases.Stats{Held: 2, Acquired: 2})
+		time.Sleep(11 * time.Second)
+		want("one expired", leases.Stats{Held: 1, Acquired: 2})
+		for range 2 {
+			if _, err := s.Renew(t.Context(), "rebuild", mine.Token); err == nil {
+				t.Error("renewed")
+			}
+		}
+		want("and was not renewed", leases.Stats{Held: 1, Acquired: 2, Lost: 2})
+		mine = b.acquire(s, "rebuild", 10*time.Second)
+		if err := s.Release(t.Context(), "rebuild", mine.Token); err != nil {
+			t.Error(err)
+		}
+		want("released", leases.Stats{Held: 1, Acquired: 3, Lost: 2})
 	})
 }

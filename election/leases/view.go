@@ -95,6 +95,16 @@ func (v *View) Remaining(name string, token int64, now Moment) (left time.Durati
 	return max(0, min(t.until.Mono-now.Mono, t.until.Wall.Sub(now.Wall))), true
 }
 
+// held is how many leases are valid that this process was granted.
+func (v *View) held(now Moment) (n int) {
+	for _, t := range v.tenures {
+		if !now.reached(t.until) {
+			n++
+		}
+	}
+	return n
+}
+
 // ended reports whether this process knows that the time of a lease that it was granted is over.
 func (v *View) ended(name string, token int64, now Moment) bool {
 	t, ok := v.tenures[name]

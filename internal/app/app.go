@@ -173,6 +173,10 @@ func (a *App) open(ctx context.Context) error {
 	if a.leases, err = newLeases(s, identity, kubernetes, a.store); err != nil {
 		return err
 	}
+	a.telemetry.SetNamedLeases(func() telemetry.NamedLeases {
+		stats := a.leases.Stats()
+		return telemetry.NamedLeases{Held: stats.Held, Acquired: stats.Acquired, RenewalsRefused: stats.Lost}
+	})
 	a.server, err = api.New(api.Options{
 		Address: s.Listen, APIAddress: s.APIListen, Namespace: s.Namespace, App: s.App,
 		Version: version.Get().Version, Commit: version.Get().Commit, ZoneData: schedule.ZoneDataVersion(), DefaultTarget: s.Target,

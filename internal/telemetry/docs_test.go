@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/internal/telemetry"
 )
 
 var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
@@ -32,6 +33,7 @@ func metricsTable(t *testing.T) string {
 	w.lease.RenewedAt = noon
 	w.SetSigning(func() error { return nil })
 	w.SetRights(func() int { return 0 })
+	w.SetNamedLeases(func() telemetry.NamedLeases { return telemetry.NamedLeases{} })
 	families, err := w.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

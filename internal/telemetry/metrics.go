@@ -64,6 +64,8 @@ type Telemetry struct {
 	rights  atomic.Pointer[func() int]
 	jobs    jobCounts
 
+	namedLeases namedLeases
+
 	surroundings atomic.Pointer[func() Surroundings]
 
 	runDuration    prometheus.Histogram
@@ -137,7 +139,7 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 		t.ledgerCommit, t.ledgerCommitFailures,
 		t.leaderTransitions, t.leadershipLost, t.renew, t.renewFailures,
 		t.traceExportFailures, t.reloadSuccessful, t.reloadSuccessTime, info,
-		&t.jobs, &statusCollector{telemetry: t, latest: map[string]state.Latest{}},
+		&t.jobs, &statusCollector{telemetry: t, latest: map[string]state.Latest{}}, &t.namedLeases,
 	)
 	if opts.Runtime {
 		// The two dozen memstats gauges stay out: every series is paid for in every pod.
