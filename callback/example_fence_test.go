@@ -41,7 +41,10 @@ func ExampleFence() {
 		if err := checkToken(ctx, tx, run); err != nil {
 			return "", err // answered with 409
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO settlements (occurrence, day) VALUES ($1, $2)`, run.Occurrence, run.ScheduledAt); err != nil {
+		// The occurrence as key: what was done before, in whichever replica, stays as it is.
+		_, err = tx.ExecContext(ctx, `INSERT INTO settlements (occurrence, day) VALUES ($1, $2) ON CONFLICT (occurrence) DO NOTHING`,
+			run.Occurrence, run.ScheduledAt)
+		if err != nil {
 			return "", err
 		}
 		return "settled", tx.Commit()
