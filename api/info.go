@@ -18,7 +18,7 @@ type Info struct {
 	App       string `json:"app" doc:"Whose jobs these are."`
 	Node      string `json:"node" doc:"This sidecar."`
 	Leader    Leader `json:"leader"`
-	InFlight  int    `json:"inFlight" doc:"Runs of this sidecar whose request has not ended."`
+	InFlight  int    `json:"inFlight" doc:"Runs of this sidecar whose request has not ended, or that the app has accepted."`
 }
 
 func (s *Server) registerInfo(api huma.API) {

@@ -118,7 +118,8 @@ func TestAdoptTakesWhatWasAcceptedAlone(t *testing.T) {
 
 func TestAcceptIsForWhoHasTheRun(t *testing.T) {
 	l := &state.Ledger{Runs: []run.Run{
-		{ID: "mine", State: run.StatePending, Node: "a"}, {ID: "theirs", State: run.StatePending, Node: "b"},
+		{ID: "mine", State: run.StatePending, Node: "a"},
+		{ID: "theirs", State: run.StatePending, Node: "b"},
 		{ID: "waits", State: run.StateQueued},
 	}}
 	for id, want := range map[string]bool{"mine": true, "theirs": false, "waits": false, "nobody": false} {

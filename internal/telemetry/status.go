@@ -14,7 +14,7 @@ var (
 	leaderDesc   = desc("leader", "1 while this sidecar leads, else 0.")
 	renewAgeDesc = desc("lease_renew_age_seconds",
 		"Time since the last successful renewal of the Lease was sent; only while this sidecar leads.")
-	inFlightDesc    = desc("runs_in_flight", "Runs of this sidecar whose request has not ended.")
+	inFlightDesc    = desc("runs_in_flight", "Runs of this sidecar whose request has not ended, or that the app has accepted.")
 	ledgerBytesDesc = desc("ledger_bytes", "Size of the ledger as this sidecar last saw it.")
 	ledgerLimitDesc = desc("ledger_limit_bytes", "Size beyond which the ledger takes nothing more.")
 	clockSkewDesc   = desc("clock_skew_seconds",

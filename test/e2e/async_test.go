@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -184,4 +186,64 @@ func TestAsynchronousRuns(t *testing.T) {
 		t.Errorf("the run that outlived its sidecar was called %d times, want once", calls)
 	}
 	other.Stop(t, 15*time.Second)
+}
+
+// TestAsynchronousRunsOfOneInstance: a stop leaves what the app has accepted to the next process while the
+// app lives, and ends it with the app. On a file ledger, which knows its predecessor without a pod.
+func TestAsynchronousRunsOfOneInstance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	jobs := filepath.Join(dir, "jobs.yaml")
+	if err := os.WriteFile(jobs, []byte(asyncJobs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := cluster.StartApp(t)
+	a.Script("/import", app.Status(http.StatusAccepted))
+	settings := cluster.Settings{
+		"ELECTION": "standalone", "JOBS_FILE": jobs, "LEDGER_FILE": filepath.Join(dir, "ledger.json"), "TARGET": a.URL(), "SHUTDOWN_GRACE": "1s",
+	}
+	begin := func(s *cluster.Sidecar) (id string) {
+		cluster.Eventually(t, 10*time.Second, "a run", func() (ok bool) {
+			var err error
+			id, err = s.Enqueue("import")
+			return err == nil
+		})
+		awaitRun(t, s, "import", id, 10*time.Second, "is accepted", accepted)
+		return id
+	}
+	s := cluster.Start(t, a, settings)
+	id := begin(s)
+	s.Stop(t, 5*time.Second)
+	s = cluster.Start(t, a, settings)
+	if status, body := s.PostBody("/v1/runs/"+id+"/complete", `{"message":"done meanwhile"}`, 10*time.Second); status != http.StatusOK || !strings.Contains(body, `"Succeeded"`) {
+		t.Errorf("complete at the next process: %d %s", status, body)
+	}
+
+	id = begin(s)
+	s.Kill()
+	s = cluster.Start(t, a, settings)
+	if status, body := s.PostBody("/v1/runs/"+id+"/fail", `{"message":"no","code":"NO_SPACE","retryable":false}`, 10*time.Second); status != http.StatusOK || !strings.Contains(body, `"appCode":"NO_SPACE"`) {
+		t.Errorf("fail after a kill: %d %s", status, body)
+	}
+
+	id = begin(s)
+	a.Close()
+	s.Stop(t, 5*time.Second)
+	other := cluster.StartApp(t)
+	other.Script("/import", app.Status(http.StatusAccepted))
+	settings["TARGET"] = other.URL()
+	s = cluster.Start(t, other, settings)
+	r := awaitRun(t, s, "import", id, 5*time.Second, "has ended with its app", func(r apiRun) bool { return !accepted(r) })
+	if r.State != string(run.StateLost) {
+		t.Errorf("the run of an app that is gone is %s, want %s", r.State, run.StateLost)
+	}
+	calls, err := other.WaitFor(1, 5*time.Second)
+	if err != nil || calls[0].Body.Cause != string(run.CauseRecovery) {
+		t.Fatalf("the recovery: %+v, %v", calls, err)
+	}
+	cluster.Eventually(t, 5*time.Second, "the recovery completes", func() bool {
+		status, _ := s.Post("/v1/runs/" + calls[0].Body.ID + "/complete")
+		return status == http.StatusOK
+	})
+	s.Stop(t, 5*time.Second)
 }
