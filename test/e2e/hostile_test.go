@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -177,24 +178,13 @@ func checkRequestsAreAttempts(t *testing.T, h hostile, runs []api.Run, calls []a
 
 func allRuns(t *testing.T, s *cluster.Sidecar) []api.Run {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	var all []api.Run
 	for _, h := range hostiles {
 		for _, kind := range []string{"retried", "once"} {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.APIAddress()+"/v1/runs?limit=1000&job="+h.name+"."+kind, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			status, body := getAPI(s, "/v1/runs?limit=1000&job="+h.name+"."+kind)
 			var list api.RunList
-			err = json.NewDecoder(resp.Body).Decode(&list)
-			_ = resp.Body.Close()
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatalf("runs of %s.%s: %d %v", h.name, kind, resp.StatusCode, err)
+			if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {
+				t.Fatalf("runs of %s.%s: %d %v", h.name, kind, status, err)
 			}
 			all = append(all, list.Runs...)
 		}
@@ -268,4 +258,16 @@ func TestAppThatComesAfter40s(t *testing.T) {
 	if n := strings.Count(s.Log(), "\n"); n > 12 {
 		t.Errorf("40 s without an app made %d lines of log:\n%s", n, s.Log())
 	}
+}
+
+// getAPI reads a path of a sidecar's API; status 0 says that no answer came.
+func getAPI(s *cluster.Sidecar, path string) (status int, body string) {
+	client := &http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get("http://" + s.APIAddress() + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	return resp.StatusCode, string(text)
 }
