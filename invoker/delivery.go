@@ -49,7 +49,7 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target address, toke
 	l.sign(time.Now())
 	ctx = d.gate.watch(ctx)
 	if d.http = d.client.http; target.h2c {
-		d.http = d.client.h2c
+		d.http, ctx = d.client.h2c, context.WithValue(ctx, gateKey{}, d.gate)
 	}
 	// The first try, nearly always the only one, goes straight to the transport. It has no GetBody,
 	// for the reason that retry gives.

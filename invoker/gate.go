@@ -117,10 +117,10 @@ func (g *gate) answered() {
 
 // watch arms the gate on whichever connection the transport picks.
 func (g *gate) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(context.WithValue(ctx, gateKey{}, g), &httptrace.ClientTrace{
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { g.carry(nil) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			r := &request{gate: g, reused: info.Reused, wrote: make(chan struct{})}
+			r := &request{gate: g, reused: info.Reused}
 			nc := info.Conn
 			if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 				nc, r.overTLS = t.NetConn(), true
@@ -145,6 +145,14 @@ type conn struct {
 	hungUp  func()                  // told when the peer closes the connection while it is idle
 	request atomic.Pointer[request] // nil: no request yet (a TLS handshake)
 	ended   atomic.Bool             // the peer has sent its FIN, and no reset before it
+
+	writing sync.Mutex // held while a request is begun; guards what follows
+	written uint64     // bytes
+	// skew is how much more the kernel counts as acknowledged than was written here, measured when
+	// the connection is first used again; none of the bytes of that time is part of a later request.
+	skew     uint64
+	measured bool
+	proof    bool // skew is known
 }
 
 // request is the request that a connection carries now.
@@ -155,10 +163,7 @@ type request struct {
 	begun    atomic.Bool
 	answered atomic.Bool
 
-	// What is needed to prove that the app saw nothing of it.
-	before uint64        // bytes that the peer had acknowledged before the first one of it
-	proof  bool          // before is known
-	wrote  chan struct{} // closed when the first write has returned
+	before uint64 // bytes that were written to the connection before it
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -175,27 +180,36 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	r := c.request.Load()
 	if r == nil || r.begun.Swap(true) {
-		return c.Conn.Write(p)
+		return c.count(c.Conn.Write(p))
 	}
-	defer close(r.wrote)
 	// A look at the socket closes the gap in which the app has hung up and the transport's
 	// reader has not noticed yet.
 	if r.reused && stale(c.Conn, r.overTLS) {
 		c.hungUp()
 		return 0, errStale
 	}
-	if r.reused {
-		r.before, _, r.proof = acknowledged(c.Conn)
+	if r.reused && !c.measured {
+		var acked uint64
+		acked, _, c.proof = acknowledged(c.Conn)
+		c.skew, c.measured = acked-c.written, true
 	}
+	r.before = c.written
 	if err := r.gate.open(); err != nil {
 		return 0, err
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.count(c.Conn.Write(p))
 	if n == 0 && err != nil {
 		r.gate.undo()
 	}
+	return n, err
+}
+
+func (c *conn) count(n int, err error) (int, error) {
+	c.written += uint64(n) //nolint:gosec // never negative
 	return n, err
 }
 
@@ -219,18 +233,19 @@ const (
 // nobody reads any more. (A program that closes one direction only could read on; its kernel would
 // acknowledge what it reads, rather than reset.)
 func (c *conn) unread(r *request) bool {
-	select {
-	case <-r.wrote:
-	case <-time.After(writeWait): // the kernel's buffer is full, so the app's took much of it
-		return false
+	for until := time.Now().Add(writeWait); !c.writing.TryLock(); <-time.After(time.Millisecond) {
+		if time.Now().After(until) { // the kernel's buffer is full, so the app's took much of it
+			return false
+		}
 	}
-	if !r.proof {
+	defer c.writing.Unlock()
+	if !c.proof {
 		return false
 	}
 	for until := time.Now().Add(resetWait); ; {
 		got, reset, known := acknowledged(c.Conn)
 		switch {
-		case !known || got != r.before:
+		case !known || got != c.skew+r.before:
 			return false
 		case reset:
 			return true
