@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
@@ -138,27 +139,29 @@ func (c *jobCounts) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *jobCounts) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range c.snapshot() {
-		ch <- m
-	}
+	c.snapshot().send(ch)
 }
 
 // snapshot copies the counters out, so that a slow scrape never holds up the engine.
-func (c *jobCounts) snapshot() []prometheus.Metric {
+func (c *jobCounts) snapshot() *points {
+	outcomes, reasons := make([]*dto.LabelPair, len(c.outcomes)), make([]*dto.LabelPair, len(c.reasons))
+	for i, o := range c.outcomes {
+		outcomes[i] = pair(labelOutcome, o)
+	}
+	for i, r := range c.reasons {
+		reasons[i] = pair(labelReason, string(r))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]prometheus.Metric, 0, len(c.jobs)*(len(c.outcomes)+len(c.reasons)))
+	out := newPoints(len(c.jobs) * (len(outcomes) + len(reasons)))
 	for name, j := range c.jobs {
+		job := pair(labelJob, name)
 		for i, n := range j.runs {
-			out = append(out, constCounter(runsDesc, n, name, c.outcomes[i]))
+			out.add(runsDesc, true, n, job, outcomes[i])
 		}
 		for i, n := range j.missed {
-			out = append(out, constCounter(missedDesc, n, name, string(c.reasons[i])))
+			out.add(missedDesc, true, n, job, reasons[i])
 		}
 	}
 	return out
-}
-
-func constCounter(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 }

@@ -97,12 +97,14 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- constGauge(leaderDesc, truth(leading))
 	cluster := leading && status.Leading
+	out := newPoints(perJob * len(status.Jobs))
 	for i := range status.Jobs {
 		// An instance's own jobs are its own to tell, whoever leads.
 		if cluster || status.Jobs[i].Job.Scope == config.ScopeInstance {
-			c.collectJob(ch, &status.Jobs[i])
+			c.collectJob(out, &status.Jobs[i])
 		}
 	}
+	out.send(ch)
 	if !cluster {
 		return
 	}
@@ -116,8 +118,12 @@ func (c *statusCollector) collectSurroundings(ch chan<- prometheus.Metric, s Sur
 	ch <- constGauge(reachableDesc, truth(s.AppReachable))
 }
 
-func (c *statusCollector) collectJob(ch chan<- prometheus.Metric, j *engine.JobStatus) {
-	name := j.Job.Name
+// perJob is how many series of a job there are at most.
+const perJob = 10
+
+func (c *statusCollector) collectJob(out *points, j *engine.JobStatus) {
+	name := pair(labelJob, j.Job.Name)
+	gauge := func(desc *prometheus.Desc, value float64) { out.add(desc, false, value, name) }
 	// A due instant that nobody decides must make time() - next grow; that is what an alert
 	// watches. While a job is paused its instants wait on purpose.
 	next := j.Next
@@ -125,22 +131,22 @@ func (c *statusCollector) collectJob(ch chan<- prometheus.Metric, j *engine.JobS
 		next = j.Overdue
 	}
 	if !next.IsZero() {
-		ch <- constGauge(nextFireDesc, timestamp(next), name)
+		gauge(nextFireDesc, timestamp(next))
 	}
-	latest := c.told(name, j.Latest)
-	ch <- constGauge(lastStartDesc, timestamp(latest.LastStart), name)
-	ch <- constGauge(lastSuccessDesc, timestamp(latest.LastSuccess), name)
-	ch <- constGauge(lastFailureDesc, timestamp(latest.LastFailure), name)
+	latest := c.told(j.Job.Name, j.Latest)
+	gauge(lastStartDesc, timestamp(latest.LastStart))
+	gauge(lastSuccessDesc, timestamp(latest.LastSuccess))
+	gauge(lastFailureDesc, timestamp(latest.LastFailure))
 	if !j.SuccessDue.IsZero() {
-		ch <- constGauge(successDueDesc, timestamp(j.SuccessDue), name)
+		gauge(successDueDesc, timestamp(j.SuccessDue))
 	}
-	ch <- constGauge(unfinishedDesc, float64(j.InFlight), name)
+	gauge(unfinishedDesc, float64(j.InFlight))
 	if j.Job.Recovery == config.RecoveryReview || j.NeedsReview > 0 {
-		ch <- constGauge(reviewDesc, float64(j.NeedsReview), name)
+		gauge(reviewDesc, float64(j.NeedsReview))
 	}
-	ch <- constGauge(errorDesc, truth(j.Error != ""), name)
-	ch <- constGauge(pausedDesc, truth(j.Paused), name)
-	ch <- constGauge(firstSeenDesc, timestamp(j.FirstSeen), name)
+	gauge(errorDesc, truth(j.Error != ""))
+	gauge(pausedDesc, truth(j.Paused))
+	gauge(firstSeenDesc, timestamp(j.FirstSeen))
 }
 
 // told is the latest of what is and what ever was told of a job.
@@ -167,8 +173,8 @@ func (c *statusCollector) forget(jobs []engine.JobStatus) {
 	c.latest = here
 }
 
-func constGauge(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func constGauge(d *prometheus.Desc, v float64) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 }
 
 func truth(b bool) float64 {
