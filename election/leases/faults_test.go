@@ -97,7 +97,7 @@ func TestFaultsOnTheWayToTheAPIServer(t *testing.T) {
 		t.Error("nobody ever worked")
 	}
 	for i, s := range sidecars {
-		l, err := s.Acquire(t.Context(), leases.AcquireRequest{Name: "rebuild", Holder: "after", TTL: 2 * time.Second, Wait: 20 * time.Second})
+		l, err := s.Acquire(t.Context(), leases.AcquireRequest{Name: "rebuild", Holder: "after", TTL: 10 * time.Second, Wait: 20 * time.Second})
 		if err != nil || l.Token <= target.newest {
 			t.Errorf("sidecar %d, when all is well: %+v, %v", i, l, err)
 		}

@@ -193,6 +193,25 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	})
 }
 
+// Who waits for a holder that is gone gets the lease when its time is over by what was seen, not later.
+func TestATakeoverIsExact(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		t := b.t
+		gone, _ := b.sidecar("shop-0")
+		b.acquire(gone, "rebuild", 20*time.Second)
+		time.Sleep(7 * time.Second)
+		s, _ := b.sidecar("shop-1")
+		begin := time.Now()
+		r := leases.AcquireRequest{Name: "rebuild", Holder: "next", TTL: time.Minute, Wait: leases.MaxWait}
+		if _, err := s.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if took, want := time.Since(begin), 20*time.Second+20*time.Millisecond; took != want {
+			t.Errorf("taken over after %s, want %s", took, want)
+		}
+	})
+}
+
 // A waiting request whose client has gone takes nothing.
 func TestWhoHasGoneGetsNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {

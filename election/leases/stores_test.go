@@ -3,6 +3,7 @@ package leases_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -39,28 +40,56 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// get and update on the one name are all the rights that there are.
 func TestKubernetes(t *testing.T) {
-	cp := controlplane.Shared(t)
 	leasestest.Run(t, func(t *testing.T) leasestest.Backend {
 		t.Helper()
-		namespace := cp.Namespace(t)
-		kubetest.ConfigMap(t, cp.AdminConfig(), namespace, "shop-leasecron-leases", nil)
-		access := cp.ServiceAccount(t, namespace, "sidecar", rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"shop-leasecron-leases"},
-			Verbs: []string{"get", "update"},
-		})
+		open := inCluster(t)
 		return leasestest.Backend{Open: func(t *testing.T) leases.Store {
 			t.Helper()
-			client, err := kube.New(access, "leases")
-			if err != nil {
-				t.Fatal(err)
-			}
-			store, err := ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: namespace, App: "shop"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return tableIn(store)
+			return open(t)
 		}}
 	})
+}
+
+// inCluster makes a table in a real API server; what it returns opens it. get and update on the one
+// name are all the rights that there are.
+func inCluster(tb testing.TB) func(testing.TB) leases.Store {
+	tb.Helper()
+	cp := controlplane.Shared(tb)
+	namespace := cp.Namespace(tb)
+	kubetest.ConfigMap(tb, cp.AdminConfig(), namespace, "shop-leasecron-leases", nil)
+	access := cp.ServiceAccount(tb, namespace, "sidecar", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"shop-leasecron-leases"},
+		Verbs: []string{"get", "update"},
+	})
+	return func(tb testing.TB) leases.Store {
+		tb.Helper()
+		client, err := kube.New(access, "leases")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		store, err := ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: namespace, App: "shop"})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return tableIn(store)
+	}
+}
+
+// BenchmarkRenew renews a lease that is kept in a real API server: one PUT.
+func BenchmarkRenew(b *testing.B) {
+	s, err := leases.New(leases.Options{Store: inCluster(b)(b), Self: leases.Self{Node: "shop-0_a"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Acquire(b.Context(), leases.AcquireRequest{Name: "rebuild", Holder: "worker", TTL: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Renew(b.Context(), "rebuild", l.Token); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

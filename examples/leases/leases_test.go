@@ -156,11 +156,14 @@ func TestExamples(t *testing.T) {
 		robbed = append(robbed, e.start(t, sidecar, e.language+".robbed", ttl, 60))
 		cut = append(cut, e.start(t, still, e.language+".cut", brief, 60))
 	}
+	var seconds []*running
 	for i, e := range all {
 		cut[i].begun(t)
 		working[i].begun(t)
-		second := e.start(t, sidecar, e.language+".works", ttl, 1)
-		second.wantEnd(t, 10*time.Second, 75, "held by somebody else: lease \""+e.language+".works\" is held by "+e.language+"-")
+		seconds = append(seconds, e.start(t, sidecar, e.language+".works", ttl, 1))
+	}
+	for i, e := range all {
+		seconds[i].wantEnd(t, 10*time.Second, 75, "held by somebody else: lease \""+e.language+".works\" is held by "+e.language+"-")
 	}
 	if err := still.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func TestNamedLeases(t *testing.T) {
 	_, startThere := settings("shop-1")
 	here, there := startHere(), startThere()
 
-	const minute, brief = `{"holder":"worker-0","ttlSeconds":60}`, `{"holder":"worker-1","ttlSeconds":2,"waitSeconds":20}`
+	const minute, brief = `{"holder":"worker-0","ttlSeconds":60}`, `{"holder":"worker-1","ttlSeconds":4,"waitSeconds":20}`
 	mine := lease(t, here, "rebuild", "acquire", minute).want(t, 200, `"holder":"worker-0"`)
 	lease(t, there, "rebuild", "acquire", minute).want(t, 409, "held by worker-0, taken through shop-0")
 	lease(t, there, "rebuild", "renew", tokenBody(mine.Token)).want(t, 409, "in that pod only")
@@ -93,7 +93,7 @@ func TestNamedLeases(t *testing.T) {
 	lease(t, here, "rebuild", "renew", tokenBody(mine.Token)).want(t, 200, `"validMillis"`)
 	lease(t, here, "rebuild", "release", tokenBody(mine.Token)).want(t, 204, "")
 
-	mine = lease(t, here, "rebuild", "acquire", `{"holder":"worker-0","ttlSeconds":2}`).want(t, 200, "")
+	mine = lease(t, here, "rebuild", "acquire", `{"holder":"worker-0","ttlSeconds":4}`).want(t, 200, "")
 	here.Kill()
 	next := lease(t, there, "rebuild", "acquire", brief).want(t, 200, `"holder":"worker-1"`)
 	if next.Token <= mine.Token {
@@ -102,7 +102,7 @@ func TestNamedLeases(t *testing.T) {
 
 	// Without the object it says what to do, and the jobs go on.
 	kubetest.DeleteConfigMap(t, c.ControlPlane.AdminConfig(), c.Namespace, "shop-leasecron-leases")
-	lease(t, there, "rebuild", "renew", tokenBody(next.Token)).want(t, 503, "shop-leasecron-leases does not exist: create it")
+	lease(t, there, "rebuild", "renew", tokenBody(next.Token)).want(t, 503, "shop-leasecron-leases does not exist: ")
 	if status, body := there.Get("/readyz?verbose"); status != 200 || !strings.Contains(body, "[!]leases: ") {
 		t.Errorf("/readyz = %d\n%s", status, body)
 	}
