@@ -56,6 +56,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 /v1/info            what this is
 /v1/jobs            the jobs and their next instants
 /v1/runs            recent runs
+/v1/runs/ID/…       complete, fail, heartbeat: for the app, of what it has accepted
 /v1/pause, resume   stop and go on, also for one job: /v1/jobs/NAME/pause
 /v1/leases          named leases for the app's own singleton work
 /v1/openapi.json    all of the API, as OpenAPI 3.1

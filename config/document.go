@@ -169,7 +169,7 @@ type defaults struct {
 func (d *decoder) defaults(o *object) defaults {
 	def := defaults{
 		job: Job{
-			Method: "POST", Timeout: 30 * time.Second,
+			Method: "POST", Timeout: defaultTimeout,
 			Overlap: OverlapSerial, Recovery: RecoveryNone, Scope: ScopeCluster,
 			HistoryLimit: d.opts.HistoryLimit,
 		},

@@ -3,6 +3,10 @@
 // are simulated and misbehave. One seed decides everything that happens, and the same seed gives
 // the same run.
 //
+// The app of a pod lives as long as the pod does. What it has accepted with 202 it works on whatever
+// becomes of its sidecar, which may be killed or stopped and come back in the same pod, and says how it
+// ended until somebody has heard it.
+//
 // What the cluster promises is checked at every write of the ledger and at every request that
 // reaches the app, and once more when the faults have ended and the cluster had time to recover.
 //
