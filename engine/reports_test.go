@@ -144,6 +144,50 @@ func plantDeath(t *testing.T, store ledger.Store) {
 	}
 }
 
+func TestR075ALostTermTakesTimersRetriesQueuedRunsAndRecoveriesAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewSharedMemory()
+		fails := func(at run.Attempt) run.Outcome {
+			if at.Run.Key.Job == "flaky" {
+				return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 503, Retryable: true}
+			}
+			return run.Outcome{State: run.StateSucceeded}
+		}
+		a := &app{answer: fails, workOf: func(at run.Attempt) time.Duration {
+			if at.Run.Key.Job == "slow" {
+				return 20 * time.Second
+			}
+			return time.Millisecond
+		}}
+		n := start(t, store, "a", a, func(o *engine.Options) { o.MaxRuns = 2 })
+		n.engine.Define([]config.Job{
+			job("tick", "rate 1s"),
+			job("flaky", "rate 15s", func(j *config.Job) { j.Retry = config.Retry{MaxRetries: 4, Delay: 3 * time.Second} }),
+			job("slow", "rate 4s", func(j *config.Job) { j.Overlap, j.Timeout = config.OverlapParallel, time.Minute }), // fills both slots: the rest queues
+			job("lost", "rate 1h", func(j *config.Job) { j.Recovery = config.RecoveryRerun }),
+		})
+		plantRun(t, store, run.Run{ID: "x", Occurrence: "o", Key: run.Key{Job: "lost", Trigger: "default"}, Node: "dead"})
+		l, _ := n.lead()
+		time.Sleep(24*time.Second + 500*time.Millisecond)
+		if open := ledgerOf(t, store); len(open.Runs) < 4 {
+			t.Errorf("only %d runs are open, so little is shown: %+v", len(open.Runs), open.Runs)
+		}
+		l.Resign(engine.ErrTermOver) // taken away: the process lives, and its app too
+		lost := time.Now()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for _, c := range n.app.Calls() {
+			if c.at.After(lost) {
+				t.Errorf("%s, cause %s, attempt %d, was started %s after the term was lost", c.Run.Key, c.Run.Cause, c.Run.Attempt, c.at.Sub(lost))
+			}
+		}
+		if claimed := ledgerOf(t, store).Claimed("a"); claimed != 0 {
+			t.Errorf("%d runs are still given to the node that lost its term", claimed)
+		}
+		n.close()
+	})
+}
+
 func TestR098R101ManyChangesOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := ledger.NewSharedMemory()

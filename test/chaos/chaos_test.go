@@ -20,7 +20,8 @@ var (
 
 func TestMain(m *testing.M) { cluster.Main(m) }
 
-// TestChaos breaks sidecars, their connections and the API server for a while. `make chaos` runs
+// TestChaos breaks sidecars, their connections and the API server for a while. The short run, too,
+// restarts the API server and ends with someone who leads (R087, R096). `make chaos` runs
 // it for longer.
 func TestChaos(t *testing.T) {
 	t.Parallel()

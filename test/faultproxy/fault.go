@@ -9,7 +9,8 @@ import (
 // Fault is something that happens to a request. The zero value does nothing.
 type Fault struct {
 	before, after action
-	times         int // 0: always
+	rewrite       func(http.Header) // of the answer
+	times         int               // 0: always
 }
 
 // Times limits the fault to the first n requests that match.
@@ -63,6 +64,12 @@ func Status(code int, retryAfter time.Duration) Fault {
 		e.answered = true
 		return true
 	}}
+}
+
+// ShiftDate has each answer say that it is d later than it is: to the client its own clock looks as if
+// it were behind by d, or ahead where d is negative.
+func ShiftDate(d time.Duration) Fault {
+	return Fault{rewrite: func(h http.Header) { h.Set("Date", time.Now().Add(d).UTC().Format(http.TimeFormat)) }}
 }
 
 // An action returns false when the connection is to break.

@@ -292,7 +292,11 @@ func (p *Proxy) answer(res *http.Response) error {
 	p.mu.Lock()
 	e.seen.Status = res.StatusCode
 	p.mu.Unlock()
-	if e.fault != nil && e.fault.after != nil && !e.fault.after(e) {
+	switch {
+	case e.fault == nil:
+	case e.fault.rewrite != nil:
+		e.fault.rewrite(res.Header)
+	case e.fault.after != nil && !e.fault.after(e):
 		return errDropped
 	}
 	return nil

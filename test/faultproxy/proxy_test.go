@@ -172,6 +172,29 @@ func TestFaultsApplyToWhatMatchesAsOftenAsTheySay(t *testing.T) {
 	remove() // harmless
 }
 
+func TestShiftDate(t *testing.T) {
+	t.Parallel()
+	u := startUpstream(t)
+	p := faultproxy.Start(t, &rest.Config{Host: u.URL})
+	client, err := rest.HTTPClientFor(p.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := p.Inject(faultproxy.ShiftDate(-10 * time.Minute))
+	for _, want := range []time.Duration{-10 * time.Minute, 0} {
+		resp, err := client.Get(p.URL() + "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		at, err := http.ParseTime(resp.Header.Get("Date"))
+		if err != nil || resp.StatusCode != http.StatusOK || (time.Until(at)-want).Abs() > time.Minute {
+			t.Errorf("status %d, Date %s (%v), want it %s from now", resp.StatusCode, resp.Header.Get("Date"), err, want)
+		}
+		remove()
+	}
+}
+
 func TestCutEndsStreamsAndRefusesUntilHealed(t *testing.T) {
 	protocols(t, func(r rig) {
 		t, p, client := r.t, r.p, r.client
