@@ -24,7 +24,7 @@ const (
 // How much the moments are spread at which several candidates reach for the Lease. A released one
 // is waited for, so it is little.
 const (
-	spreadReleased = 20 * time.Millisecond
+	spreadReleased = 10 * time.Millisecond
 	spreadExpired  = 50 * time.Millisecond
 )
 
