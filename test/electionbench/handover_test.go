@@ -206,9 +206,11 @@ func newLedgerProbe(t *testing.T) *ledgerProbe {
 	return p
 }
 
+// write writes now and then, as a leader does, not in a row.
 func (p *ledgerProbe) write(t *testing.T, n int) {
 	t.Helper()
 	for range n {
+		wait(30 * time.Millisecond)
 		began := time.Now()
 		if _, err := p.port.Swap(context.WithoutCancel(t.Context()), func(l *state.Ledger) error {
 			l.Term++
