@@ -214,8 +214,8 @@ func (r *Recorder) last(ctx context.Context) {
 	}
 }
 
-// next picks the Event to be written next, and when: the first reason that may be written now, else
-// the one that may soonest.
+// next picks the Event to be written next, and when: of those that may be written now a new one, and
+// the first reason; else the one that may soonest.
 func (r *Recorder) next(now time.Time) (picked entry, at time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,6 +241,8 @@ func before(a, b *entry, now time.Time) bool {
 		return aDue
 	case !aDue:
 		return a.next.Before(b.next)
+	case a.created != b.created: // what nobody knows of yet is not held up by a count
+		return b.created
 	case a.key.reason != b.key.reason:
 		return a.key.reason < b.key.reason
 	default:

@@ -142,6 +142,7 @@ func TestLabelIsTriedAgain(t *testing.T) {
 		pods.set(errors.New("pods \"shop-0\" is forbidden"), false)
 		label.Set(true)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		tries := pods.take()
 		if len(tries) < 10 || len(tries) > 40 || slices.Contains(tries, off) {
 			t.Errorf("%d tries in an hour, want growing pauses of at most 5 min", len(tries))

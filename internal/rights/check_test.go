@@ -93,6 +93,7 @@ type world struct {
 // lines are what was logged, each with these keys only.
 func (w *world) lines(t *testing.T, keys ...string) []string {
 	t.Helper()
+	synctest.Wait() // the end of a sleep alone orders nothing
 	var out []string
 	for line := range strings.Lines(w.log.String()) {
 		var fields map[string]any
@@ -135,6 +136,7 @@ func bubble(t *testing.T, prepare func(*fakeReviewer), play func(w *world)) {
 func TestAllGrantedCostsOneRequest(t *testing.T) {
 	bubble(t, func(*fakeReviewer) {}, func(w *world) {
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		if n := w.reviewer.requests(); n != 1 {
 			t.Errorf("%d requests in a day, want one", n)
 		}
@@ -176,6 +178,7 @@ func TestAMissingRightIsLookedForAgain(t *testing.T) {
 	const right = "update leases.coordination.k8s.io/shop-leasecron"
 	bubble(t, func(f *fakeReviewer) { f.lacks[right] = true }, func(w *world) {
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if n := w.reviewer.requests(); n < 3*6 || n > 3*20 {
 			t.Errorf("%d requests in an hour, three for each look, want growing pauses of at most ten minutes", n)
 		}
@@ -203,6 +206,7 @@ func TestRulesThatLeaveThingsOut(t *testing.T) {
 func TestAnAPIServerThatIsAwayIsAskedLater(t *testing.T) {
 	bubble(t, func(f *fakeReviewer) { f.err = errors.New("connection refused") }, func(w *world) {
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if n := w.reviewer.requests(); n < 50 || n > 150 {
 			t.Errorf("%d requests in an hour, want about one a minute", n)
 		}
@@ -214,6 +218,7 @@ func TestAnAPIServerThatIsAwayIsAskedLater(t *testing.T) {
 		}
 		w.reviewer.set(func(f *fakeReviewer) { f.err = nil })
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if detail, err := w.Probe(); err != nil {
 			t.Errorf("Probe() = %q, %v", detail, err)
 		}
@@ -257,6 +262,7 @@ func TestWithoutReviewsRefusalsTell(t *testing.T) {
 		w.send(t, "PATCH", "/api/v1/namespaces/shop/events/e1", 403)
 		w.send(t, "GET", "/api/v1/namespaces/shop/configmaps/shop-leasecron-ledger", 200)
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		want := []string{
 			"ERROR a right is missing watch leases.coordination.k8s.io shop-leasecron", "ERROR a right is missing update leases.coordination.k8s.io shop-leasecron",
 			"ERROR a right is missing create events ", "ERROR a right is missing patch events ",
@@ -266,6 +272,7 @@ func TestWithoutReviewsRefusalsTell(t *testing.T) {
 		}
 		w.send(t, "PUT", theLease+"/shop-leasecron", 200)
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if w.Missing() != 3 {
 			t.Errorf("%d missing after one was granted, want 3", w.Missing())
 		}
@@ -277,16 +284,19 @@ func TestWithoutReviewsRefusalsTell(t *testing.T) {
 func TestARefusalIsLookedInto(t *testing.T) {
 	bubble(t, func(*fakeReviewer) {}, func(w *world) {
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		for range 100 {
 			w.send(t, "PUT", theLease+"/shop-leasecron", 403)
 			time.Sleep(time.Second)
 		}
+		synctest.Wait()
 		if w.Missing() != 0 || w.reviewer.requests() > 4 {
 			t.Errorf("%d missing after %d requests, want none and few", w.Missing(), w.reviewer.requests())
 		}
 		w.reviewer.set(func(f *fakeReviewer) { f.lacks["update leases.coordination.k8s.io/shop-leasecron"] = true })
 		w.send(t, "PUT", theLease+"/shop-leasecron", 403)
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if w.Missing() != 1 {
 			t.Errorf("%d missing, want 1", w.Missing())
 		}
