@@ -3,7 +3,6 @@ package invoker
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http/httptrace"
 	"sync"
@@ -144,15 +143,6 @@ type conn struct {
 	net.Conn
 	hungUp  func()                  // told when the peer closes the connection while it is idle
 	request atomic.Pointer[request] // nil: no request yet (a TLS handshake)
-	ended   atomic.Bool             // the peer has sent its FIN, and no reset before it
-
-	writing sync.Mutex // held while a request is begun; guards what follows
-	written uint64     // bytes
-	// skew is how much more the kernel counts as acknowledged than was written here, measured when
-	// the connection is first used again; none of the bytes of that time is part of a later request.
-	skew     uint64
-	measured bool
-	proof    bool // skew is known
 }
 
 // request is the request that a connection carries now.
@@ -162,15 +152,10 @@ type request struct {
 	overTLS  bool
 	begun    atomic.Bool
 	answered atomic.Bool
-
-	before uint64 // bytes that were written to the connection before it
 }
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if errors.Is(err, io.EOF) {
-		c.ended.Store(true)
-	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		if r := c.request.Load(); r != nil && r.answered.Load() {
 			c.hungUp()
@@ -180,78 +165,35 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) Write(p []byte) (int, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	r := c.request.Load()
 	if r == nil || r.begun.Swap(true) {
-		return c.count(c.Conn.Write(p))
+		return c.Conn.Write(p)
 	}
-	// A look at the socket closes the gap in which the app has hung up and the transport's
-	// reader has not noticed yet.
-	if r.reused && stale(c.Conn, r.overTLS) {
-		c.hungUp()
+	if c.stale(r) {
 		return 0, errStale
 	}
-	if r.reused && !c.measured {
-		var acked uint64
-		acked, _, c.proof = acknowledged(c.Conn)
-		c.skew, c.measured = acked-c.written, true
-	}
-	r.before = c.written
 	if err := r.gate.open(); err != nil {
 		return 0, err
 	}
-	n, err := c.count(c.Conn.Write(p))
+	if c.stale(r) { // once more: the answer of MayStart may have taken a while
+		r.gate.undo()
+		return 0, errStale
+	}
+	n, err := c.Conn.Write(p)
 	if n == 0 && err != nil {
 		r.gate.undo()
 	}
 	return n, err
 }
 
-func (c *conn) count(n int, err error) (int, error) {
-	c.written += uint64(n) //nolint:gosec // never negative
-	return n, err
-}
-
-// Close looks, before the connection is gone, whether the app had hung up before the request came.
-func (c *conn) Close() error {
-	if r := c.request.Load(); r != nil && r.reused && r.begun.Load() && !r.answered.Load() && c.ended.Load() && c.unread(r) {
-		c.hungUp()
-		r.gate.undo()
-	}
-	return c.Conn.Close()
-}
-
-// How long Close waits for a write that is under way, and for the answer of the app's kernel to it.
-const (
-	writeWait = 10 * time.Millisecond
-	resetWait = 20 * time.Millisecond
-)
-
-// unread reports whether it is certain that the app saw no byte of a request: its side had sent a FIN
-// that acknowledges none of them, and then answered them with a reset, as a kernel does for a socket that
-// nobody reads any more. (A program that closes one direction only could read on; its kernel would
-// acknowledge what it reads, rather than reset.)
-func (c *conn) unread(r *request) bool {
-	for until := time.Now().Add(writeWait); !c.writing.TryLock(); <-time.After(time.Millisecond) {
-		if time.Now().After(until) { // the kernel's buffer is full, so the app's took much of it
-			return false
-		}
-	}
-	defer c.writing.Unlock()
-	if !c.proof {
+// stale looks at the socket, which closes the gap in which the app has hung up and the transport's
+// reader has not noticed yet. What is written into a hang-up cannot be told from what the app has read:
+// a reset after a FIN that acknowledges none of it comes from a socket that nobody reads, but also from
+// an app that had closed one direction, read on, and reset before its kernel acknowledged.
+func (c *conn) stale(r *request) bool {
+	if !r.reused || !stale(c.Conn, r.overTLS) {
 		return false
 	}
-	for until := time.Now().Add(resetWait); ; {
-		got, reset, known := acknowledged(c.Conn)
-		switch {
-		case !known || got != c.skew+r.before:
-			return false
-		case reset:
-			return true
-		case time.Now().After(until):
-			return false
-		}
-		<-time.After(time.Millisecond)
-	}
+	c.hungUp()
+	return true
 }

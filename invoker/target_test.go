@@ -84,6 +84,20 @@ func TestTargetRuleHoldsAfterResolution(t *testing.T) {
 	checkOnceEach(t, target.Calls(), 2)
 }
 
+// A name with several addresses reaches the one that is allowed, and none of the others.
+func TestNameWithSeveralAddresses(t *testing.T) {
+	target := startApp(t, app.Options{})
+	_, port, _ := net.SplitHostPort(target.Address())
+	good, bad := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254")
+	resolver, _ := fakeResolver(t, map[string]netip.Addr{
+		"mixed.test/4": good, "mixed.test/6": netip.MustParseAddr("fe80::1"), "bad.test/4": bad, "bad.test/6": netip.MustParseAddr("fd00:ec2::254"),
+	})
+	client := newClient(t, invoker.Options{AllowedHosts: []string{"mixed.test", "bad.test"}, Resolver: resolver})
+	checkOutcome(t, invoke(client, attempt("http://mixed.test:"+port+"/")), succeeded, "")
+	checkOutcome(t, invoke(client, attempt("http://bad.test:"+port+"/")), forbidden, "is a link-local, metadata or multicast address")
+	checkOnceEach(t, target.Calls(), 1)
+}
+
 func TestNameThatDoesNotExistIsTriedForAWhile(t *testing.T) {
 	t.Parallel()
 	resolver, asked := fakeResolver(t, nil)
@@ -208,6 +222,9 @@ func answerDNS(query []byte, names map[string]netip.Addr) (reply []byte, name st
 	kind := binary.BigEndian.Uint16(query[end-4:])
 	reply = append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[12:end]...)
 	addr, known := names[name]
+	if !known { // one for each family
+		addr, known = names[name+map[uint16]string{1: "/4", 28: "/6"}[kind]]
+	}
 	if !known {
 		reply[3] |= 3 // no such name
 		return reply, name

@@ -63,7 +63,8 @@ var hostiles = []hostile{
 
 // TestRequestsAreAttempts: whatever the app does, the requests that it counts are the attempts that the
 // engine records, one for one, but for those recorded as never sent. Issue 6, must show 2; each server
-// with a job that retries and one that does not (R133: no retry means one request).
+// with a job that retries, one that retries only what the app surely did not do (R132), and one that does not (R133:
+// no retry means one request).
 func TestRequestsAreAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,6 +100,7 @@ func TestRequestsAreAttempts(t *testing.T) {
 			defer func() { <-timer }()
 		}
 		fmt.Fprintf(&jobs, "- {name: %[1]s.retried, path: /retried, target: 'http://%[2]s', schedule: rate 1s, retry: {maxRetries: 2, delay: 300ms}}\n"+
+			"- {name: %[1]s.careful, path: /careful, target: 'http://%[2]s', schedule: rate 1s, retry: {maxRetries: 2, delay: 300ms, unknown: false}}\n"+
 			"- {name: %[1]s.once, path: /once, target: 'http://%[2]s', schedule: rate 1s}\n", h.name, address)
 	}
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -135,7 +137,13 @@ func checkRequestsAreAttempts(t *testing.T, h hostile, runs []api.Run, calls []a
 		requests[c.Body.ID]++
 	}
 	recorded, sent := make(map[string]bool), 0
-	attempts := make(map[string]int) // of each occurrence
+	attempts := make(map[string]int)     // of each occurrence
+	doubtful := make(map[string]api.Run) // attempts of careful jobs of which nobody knows
+	for _, r := range runs {
+		if strings.HasSuffix(r.Job, ".careful") && r.Unknown {
+			doubtful[r.Occurrence] = r
+		}
+	}
 	for _, r := range runs {
 		if !strings.HasPrefix(r.Job, h.name+".") {
 			continue
@@ -155,6 +163,9 @@ func checkRequestsAreAttempts(t *testing.T, h hostile, runs []api.Run, calls []a
 		}
 		if !h.ends(r) {
 			t.Errorf("an attempt ended as %s, status %d, code %s, unknown %t, fired %s: %s", r.State, r.Status, r.Code, r.Unknown, r.FiredAt, r.Message)
+		}
+		if d, ok := doubtful[r.Occurrence]; ok && r.Attempt > d.Attempt {
+			t.Errorf("attempt %d of %s was repeated, although the app may have done the work", d.Attempt, r.Job)
 		}
 		if strings.HasSuffix(r.Job, ".once") && r.Attempt > 1 {
 			t.Errorf("%s, which has no retry, made attempt %d", r.Job, r.Attempt)
@@ -180,7 +191,7 @@ func allRuns(t *testing.T, s *cluster.Sidecar) []api.Run {
 	t.Helper()
 	var all []api.Run
 	for _, h := range hostiles {
-		for _, kind := range []string{"retried", "once"} {
+		for _, kind := range []string{"retried", "careful", "once"} {
 			status, body := getAPI(s, "/v1/runs?limit=1000&job="+h.name+"."+kind)
 			var list api.RunList
 			if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {

@@ -14,12 +14,11 @@ import (
 	"github.com/leasecron/leasecron/test/app"
 )
 
-// R134: the app hangs up on an idle connection between the last look at the socket and the first byte.
-// Its kernel then refuses the request, so that it is certain that the app saw nothing of it: no failed
-// run, and none with an unknown outcome, although the bytes were on their way.
-func TestHangUpJustBeforeTheRequestIsNoFailedRun(t *testing.T) {
+// R134: the app hangs up on an idle connection while the last question is asked: the last look at the socket
+// comes after it.
+func TestHangUpDuringTheLastQuestionIsNoFailedRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the kernel tells it on Linux only")
+		t.Skip("a socket can be looked at on Linux only")
 	}
 	for range 200 {
 		// Nobody reads the connection when it is closed: what came before would be there unread.
