@@ -22,23 +22,27 @@ const defaultTimeout = 30 * time.Second
 type attempts struct {
 	engine *Engine
 	group  sync.WaitGroup
+	last   *held // that was started last; guarded by Engine.mu
 }
 
 func (a *attempts) wait() { a.group.Wait() }
 
-// start sends a held run at its time, once its turn has come, and returns what is closed when the
-// turn of the next one has: when this one has begun, or never will. The caller holds Engine.mu.
-func (a *attempts) start(h *held, turn <-chan struct{}) (next chan struct{}) {
+// start sends a held run at its time, once its turn has come: when the one started before it has
+// begun, or never will, unless that is due later. The caller holds Engine.mu.
+func (a *attempts) start(h *held) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h.cancel = cancel
-	next = make(chan struct{})
-	h.turn, h.begun = turn, sync.OnceFunc(func() { close(next) })
+	next := make(chan struct{})
+	h.next, h.begun = next, sync.OnceFunc(func() { close(next) })
+	if a.last != nil && !a.last.run.DueAt.After(h.run.DueAt) {
+		h.turn = a.last.next
+	}
+	a.last = h
 	a.group.Go(func() {
 		defer cancel(nil)
 		defer h.begun()
 		a.engine.end(h, a.engine.guarded(ctx, h))
 	})
-	return next
 }
 
 // guarded is attempt, of which even a bug of this program ends that attempt alone: no other run
@@ -81,22 +85,22 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 			Message: "the deadline of " + h.job.Deadline.String() + " has passed",
 		}
 	}
-	select {
-	case <-h.turn: // of a run that was due no later than this one, so it is not waited for long
-	case <-ctx.Done():
-		return notSent(context.Cause(ctx), e.wall())
+	if h.turn != nil {
+		select {
+		case <-h.turn: // of a run that was due no later than this one, so it is not waited for long
+		case <-ctx.Done():
+			return notSent(context.Cause(ctx), e.wall())
+		}
 	}
 	r := h.run
 	r.FiredAt = e.wall()
-	e.mu.Lock()
-	h.open.expires = time.Now().Add(timeout)
-	e.mu.Unlock()
+	expires := time.Now().Add(timeout)
 	h.begun()
 	return e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
 		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
 		Data: data, Timeout: timeout, FencingTerm: e.fencingTerm(r),
-		MayStart: func() error { return e.mayStart(h) },
+		MayStart: func() error { return e.mayStart(h, expires) },
 		Started:  func(at time.Time) { e.noteStarted(h, at) },
 	})
 }

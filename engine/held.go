@@ -39,7 +39,8 @@ type held struct {
 	lease   Lease // of the term that claimed it
 	stage   stage
 	sending bool            // an attempt's goroutine exists
-	turn    <-chan struct{} // closed when the attempt may begin
+	turn    <-chan struct{} // closed when the attempt may begin; nil: at once
+	next    <-chan struct{} // closed when the one after it may
 	begun   func()          // says that it has, or never will
 	lost    bool            // the ledger does not count on it any more
 	cancel  context.CancelCauseFunc
@@ -239,10 +240,8 @@ func (e *Engine) send(t *term, attempts *attempts) {
 	slices.SortFunc(ready, func(a, b *held) int {
 		return cmp.Or(a.run.DueAt.Compare(b.run.DueAt), plan.SlotOrder(&a.run, &b.run))
 	})
-	turn := make(chan struct{})
-	close(turn)
 	for _, h := range ready {
-		turn = attempts.start(h, turn)
+		attempts.start(h)
 	}
 }
 
@@ -262,7 +261,7 @@ func (e *Engine) giveUp() {
 
 // mayStart is the last word before a request is written: it is answered under the lock under
 // which runs are given up, so that a run is either sent or given up, never both.
-func (e *Engine) mayStart(h *held) error {
+func (e *Engine) mayStart(h *held, expires time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h.stage == stageGivenUp {
@@ -274,7 +273,7 @@ func (e *Engine) mayStart(h *held) error {
 	if err := h.lease.Check(); err != nil {
 		return err
 	}
-	h.stage = stageSent
+	h.stage, h.open.expires = stageSent, expires
 	return nil
 }
 
