@@ -17,6 +17,8 @@ import (
 type Engine interface {
 	// Status is what the engine knows now. It does not block.
 	Status() engine.Status
+	// Jobs are those of the cluster, ordered by name, whichever replica is asked.
+	Jobs(ctx context.Context) ([]engine.JobStatus, error)
 	// Enqueue writes down a manual run of a job and does not wait for it. Data is a JSON
 	// object laid over the job's own, or nil.
 	Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error)

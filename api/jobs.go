@@ -72,14 +72,14 @@ func (s *Server) registerJobs(api huma.API) {
 	huma.Register(api, operation("listJobs", http.MethodGet, "/v1/jobs", "The jobs in force",
 		http.StatusServiceUnavailable),
 		func(ctx context.Context, _ *struct{}) (*list, error) {
-			status, err := s.jobs()
+			jobs, err := s.jobs(ctx)
 			if err != nil {
 				return nil, s.fail(ctx, err)
 			}
 			out := new(list)
-			out.Body.Jobs = make([]Job, len(status.Jobs))
-			for i := range status.Jobs {
-				out.Body.Jobs[i] = s.jobOf(&status.Jobs[i])
+			out.Body.Jobs = make([]Job, len(jobs))
+			for i := range jobs {
+				out.Body.Jobs[i] = s.jobOf(&jobs[i])
 			}
 			return out, nil
 		})
@@ -88,13 +88,13 @@ func (s *Server) registerJobs(api huma.API) {
 	huma.Register(api, operation("getJob", http.MethodGet, "/v1/jobs/{job}", "One job",
 		http.StatusNotFound, http.StatusServiceUnavailable),
 		func(ctx context.Context, in *JobPath) (*one, error) {
-			status, err := s.jobs()
+			jobs, err := s.jobs(ctx)
 			if err != nil {
 				return nil, s.fail(ctx, err)
 			}
-			for i := range status.Jobs {
-				if status.Jobs[i].Job.Name == in.Job {
-					return &one{Body: s.jobOf(&status.Jobs[i])}, nil
+			for i := range jobs {
+				if jobs[i].Job.Name == in.Job {
+					return &one{Body: s.jobOf(&jobs[i])}, nil
 				}
 			}
 			return nil, s.fail(ctx, run.Errorf(run.CodeJobNotFound, "there is no job %q", in.Job))
@@ -103,17 +103,14 @@ func (s *Server) registerJobs(api huma.API) {
 	s.registerEnqueue(api)
 }
 
-// jobs is the engine's status while it knows the jobs of the cluster, which the leader alone
-// does: an empty list from a follower would look like an answer.
-func (s *Server) jobs() (engine.Status, error) {
-	status := s.opts.Engine.Status()
-	if status.Leading || len(status.Jobs) > 0 {
-		return status, nil
+func (s *Server) jobs(ctx context.Context) ([]engine.JobStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	jobs, err := s.opts.Engine.Jobs(ctx)
+	if err != nil {
+		return nil, ofEngine(err, "ask again, or the leader")
 	}
-	if leader := s.opts.Leadership.Leader(); leader.Name != "" && leader.Name != leader.Self {
-		return status, run.Errorf(run.CodeNoScheduler, "this sidecar does not lead; ask %s", leader.Name)
-	}
-	return status, run.Errorf(run.CodeNoScheduler, "there is no leader yet; ask again in a few seconds")
+	return jobs, nil
 }
 
 func (s *Server) jobOf(j *engine.JobStatus) Job {

@@ -48,6 +48,8 @@ type fakeEngine struct {
 
 func (f *fakeEngine) Status() engine.Status { return f.status }
 
+func (f *fakeEngine) Jobs(context.Context) ([]engine.JobStatus, error) { return f.status.Jobs, f.err }
+
 func (f *fakeEngine) Enqueue(_ context.Context, job string, data json.RawMessage) (run.Run, error) {
 	if f.err != nil {
 		return run.Run{}, f.err

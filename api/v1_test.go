@@ -51,15 +51,24 @@ func TestJobsShowStateAndNextInstantButNoSecrets(t *testing.T) {
 	}
 }
 
-func TestJobsOnAFollowerAreNoEmptyAnswer(t *testing.T) {
+func TestJobsThatCannotBeReadAreNoEmptyAnswer(t *testing.T) {
 	w := serve(t, nil)
 	w.engine.status = engine.Status{Node: "demo-0_4f1c"}
-	w.leadership.leader = api.Leader{Name: "demo-1_9a", Self: "demo-0_4f1c"}
-	for _, path := range []string{"/v1/jobs", "/v1/jobs/nightly"} {
-		a := get(t, w.api+path)
-		if a.status != 503 || !strings.Contains(a.body, "SCHEDULING_UNAVAILABLE_001") || !strings.Contains(a.body, "demo-1_9a") {
-			t.Errorf("GET %s = %d, want 503 that names the leader\n%s", path, a.status, a.body)
-		}
+	for name, tt := range map[string]struct {
+		err  error
+		code string
+	}{
+		"nobody has led yet":        {run.Errorf(run.CodeNoScheduler, "no leader has taken note of the jobs yet"), "SCHEDULING_UNAVAILABLE_001"},
+		"the store does not answer": {errors.New("read catalog: refused"), "SCHEDULING_UNAVAILABLE_003"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.engine.err = tt.err
+			for _, path := range []string{"/v1/jobs", "/v1/jobs/nightly"} {
+				if a := get(t, w.api+path); a.status != 503 || !strings.Contains(a.body, tt.code) {
+					t.Errorf("GET %s = %d, want 503 %s\n%s", path, a.status, tt.code, a.body)
+				}
+			}
+		})
 	}
 }
 

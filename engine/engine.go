@@ -128,6 +128,7 @@ type Engine struct {
 	abandoned atomic.Int64 // runs that were recorded as lost because the grace was over
 
 	view     atomic.Pointer[view]
+	onlooker onlooker
 	lastTurn atomic.Int64 // Unix nanoseconds
 
 	watch        *documentWatch // of the ledger

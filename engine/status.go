@@ -7,7 +7,8 @@ import (
 	"github.com/leasecron/leasecron/engine/state"
 )
 
-// Status returns what this node knows now. The jobs are the leader's to tell.
+// Status returns what this node knows now, without asking anybody: the jobs the leader alone. See
+// [Engine.Jobs].
 func (e *Engine) Status() Status {
 	v := e.view.Load()
 	s := Status{
@@ -32,11 +33,9 @@ func (e *Engine) Status() Status {
 	if !v.leading {
 		return s
 	}
-	now := e.wall()
-	for _, name := range v.definitions.Names() {
-		job := v.job(name, now)
-		job.Latest = job.Merge(started[name]).Merge(state.Latest{LastStart: v.ledger.Sent(name, now)})
-		s.Jobs = append(s.Jobs, job)
+	s.Jobs = v.jobs(e.wall())
+	for i := range s.Jobs {
+		s.Jobs[i].Latest = s.Jobs[i].Merge(started[s.Jobs[i].Job.Name])
 	}
 	return s
 }

@@ -59,12 +59,29 @@ func (e engines) drain(ctx context.Context) error {
 // Status is the cluster's with the jobs and the runs of this instance added.
 func (e engines) Status() engine.Status {
 	s, own := e.cluster.Status(), e.instance.Status()
-	s.Jobs = append(s.Jobs, own.Jobs...)
-	slices.SortFunc(s.Jobs, func(a, b engine.JobStatus) int { return strings.Compare(a.Job.Name, b.Job.Name) })
+	s.Jobs = byName(append(s.Jobs, own.Jobs...))
 	s.InFlight += own.InFlight
 	s.Held += own.Held
 	s.Abandoned += own.Abandoned
 	return s
+}
+
+// Jobs are the cluster's and those of this instance.
+func (e engines) Jobs(ctx context.Context) ([]engine.JobStatus, error) {
+	jobs, err := e.cluster.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := e.instance.Jobs(ctx)
+	if _, waits := errors.AsType[*run.Error](err); err != nil && !waits { // for the app, and has none yet
+		return nil, err
+	}
+	return byName(append(jobs, own...)), nil
+}
+
+func byName(jobs []engine.JobStatus) []engine.JobStatus {
+	slices.SortFunc(jobs, func(a, b engine.JobStatus) int { return strings.Compare(a.Job.Name, b.Job.Name) })
+	return jobs
 }
 
 // Enqueue asks the engine that has the job.

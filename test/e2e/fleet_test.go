@@ -128,13 +128,10 @@ func firedSince(at time.Time, apps []*app.App) bool {
 	return len(calls) > 0 && calls[len(calls)-1].Body.ScheduledAt.After(at)
 }
 
-// listsJobs reports whether the leader lists these jobs.
+// listsJobs reports whether every replica, whether it leads or not, lists these jobs (R143).
 func listsJobs(t *testing.T, all []*cluster.Sidecar, names ...string) bool {
 	t.Helper()
 	for _, s := range all {
-		if !s.Leads() {
-			continue
-		}
 		status, body := getAPI(s, "/v1/jobs")
 		var list struct{ Jobs []struct{ Name string } }
 		if status != http.StatusOK || json.Unmarshal([]byte(body), &list) != nil {
@@ -144,7 +141,9 @@ func listsJobs(t *testing.T, all []*cluster.Sidecar, names ...string) bool {
 		for _, j := range list.Jobs {
 			listed = append(listed, j.Name)
 		}
-		return slices.Equal(listed, names)
+		if !slices.Equal(listed, names) {
+			return false
+		}
 	}
-	return false
+	return true
 }
