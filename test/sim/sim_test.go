@@ -171,9 +171,15 @@ func spawn(ctx context.Context, number int, told func(outcome)) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.worker",
-		"-sim.first="+strconv.FormatUint(*first+uint64(number), 10), "-sim.end="+strconv.FormatUint(*first+*seeds, 10),
-		"-sim.workers="+strconv.Itoa(*workers))
+	args := []string{
+		self, "-test.run=^TestSeeds$", "-test.timeout=0", "-sim.worker",
+		"-sim.first=" + strconv.FormatUint(*first+uint64(number), 10), "-sim.end=" + strconv.FormatUint(*first+*seeds, 10),
+		"-sim.workers=" + strconv.Itoa(*workers),
+	}
+	if nice, err := exec.LookPath("nice"); err == nil { // its time is simulated, that of the tests beside it is not
+		args = append([]string{nice}, args...)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
