@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -67,6 +65,10 @@ func NewTracing(o TracingOptions) (*Tracing, error) {
 	if err != nil {
 		return nil, err
 	}
+	batches, limits, err := readExportEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
 	// What the environment says of the resource wins.
 	res, err := resource.New(context.Background(),
 		resource.WithTelemetrySDK(), resource.WithAttributes(resourceAttributes(o)...), resource.WithFromEnv())
@@ -79,7 +81,8 @@ func NewTracing(o TracingOptions) (*Tracing, error) {
 	}
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res), sdktrace.WithSampler(env.sampler), sdktrace.WithIDGenerator(spanIDs{}),
-		sdktrace.WithBatcher(t.exporter), // drops spans rather than wait
+		sdktrace.WithRawSpanLimits(limits),
+		sdktrace.WithBatcher(t.exporter, batches...), // drops spans rather than wait
 	)
 	t.tracer = t.provider.Tracer("github.com/leasecron/leasecron", trace.WithInstrumentationVersion(o.Version))
 	log.Info("traces are exported", slog.String("endpoint", client.Endpoint()))
@@ -119,35 +122,4 @@ func RouteOTel(log *slog.Logger) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		log.LogAttrs(context.Background(), slog.LevelDebug, "opentelemetry", logkey.Err(err))
 	}))
-}
-
-// traceEnv is what the environment says about traces, the collector apart.
-type traceEnv struct {
-	disabled  bool
-	export    bool
-	propagate bool // by W3C trace context
-	sampler   sdktrace.Sampler
-}
-
-func readTraceEnv(getenv func(string) string) (traceEnv, error) {
-	var e traceEnv
-	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
-	e.disabled = strings.EqualFold(get("OTEL_SDK_DISABLED"), "true")
-	if e.disabled {
-		return e, nil
-	}
-	switch value := get("OTEL_TRACES_EXPORTER"); value {
-	case "otlp":
-		e.export = true
-	case "":
-		e.export = otlp.Configured(getenv)
-	case "none":
-	default:
-		return e, fmt.Errorf("OTEL_TRACES_EXPORTER=%q is not supported: want otlp or none", value)
-	}
-	propagators := strings.Split(cmp.Or(get("OTEL_PROPAGATORS"), "tracecontext"), ",")
-	e.propagate = slices.ContainsFunc(propagators, func(p string) bool { return strings.TrimSpace(p) == "tracecontext" })
-	var err error
-	e.sampler, err = readSampler(get("OTEL_TRACES_SAMPLER"), get("OTEL_TRACES_SAMPLER_ARG"))
-	return e, err
 }

@@ -97,8 +97,12 @@ func endpoint(getenv func(string) string, grpc bool) (*url.URL, error) {
 		value = "http://localhost:4318"
 	case grpc && !strings.Contains(value, "://"): // as the gRPC libraries take it
 		scheme := "https://"
-		if _, insecure := lookup(getenv, "INSECURE"); strings.EqualFold(insecure, "true") {
+		switch name, insecure := lookup(getenv, "INSECURE"); strings.ToLower(insecure) {
+		case "true":
 			scheme = "http://"
+		case "false", "":
+		default:
+			return nil, fmt.Errorf("%s=%q: want true or false", name, insecure)
 		}
 		value = scheme + value
 	}
@@ -128,13 +132,24 @@ func parseHeaders(list string) (http.Header, error) {
 		name, value, ok := strings.Cut(part, "=")
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if !ok || name == "" || err != nil || strings.ContainsAny(name+value, "\r\n\x00") || strings.ContainsAny(name, " :\t") {
+		if !ok || err != nil || !isToken(name) || strings.ContainsFunc(value, isControl) {
 			return nil, errors.New("want name=value pairs separated by commas, with percent-encoded values")
 		}
 		h.Set(name, value)
 	}
 	return h, nil
 }
+
+// isToken reports whether a name may be that of a header field (RFC 9110, section 5.6.2).
+func isToken(name string) bool {
+	const other = "!#$%&'*+-.^_`|~"
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(other, r))
+	})
+}
+
+// isControl reports whether a character may not be in the value of a header field (section 5.5).
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 func parseTLS(getenv func(string) string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
