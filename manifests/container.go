@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,6 +15,27 @@ import (
 
 // The user that the image runs as.
 const user = 65532
+
+// memoryLimit has room for some thousands of jobs: 2,000 were seen to take 77 MB.
+const memoryLimit = "128Mi"
+
+// memoryTarget is the variable by which the Go runtime is told how much memory it may take before it collects
+// harder.
+const memoryTarget = "GOMEMLIMIT"
+
+// memoryTargetOf leaves a tenth of a limit to what the runtime does not count. Kubernetes could put in the limit
+// itself, but no part of one. Empty: the limit is none that can be read.
+func memoryTargetOf(limit string) string {
+	quantity, err := resource.ParseQuantity(limit)
+	if err != nil || quantity.Value() <= 0 {
+		return ""
+	}
+	bytes := quantity.Value() / 10 * 9
+	if bytes < 1<<20 {
+		return strconv.FormatInt(bytes, 10)
+	}
+	return strconv.FormatInt(bytes>>20, 10) + "MiB"
+}
 
 // container is what a pod gets, decided.
 type container struct {
@@ -33,11 +55,7 @@ type container struct {
 
 // tree is the container as a part of a workload.
 func (c container) tree() map[string]any {
-	out := objectOf(c.typed())
-	for _, variable := range items(out, "env") {
-		delete(mapping(variable, "valueFrom", "resourceFieldRef"), "divisor") // "0", which nobody would write
-	}
-	return out
+	return objectOf(c.typed())
 }
 
 // typed builds the container. What it sets is what pod security "restricted" asks for, and what the sidecar's
@@ -50,7 +68,7 @@ func (c container) typed() corev1.Container {
 		Env:   c.env(),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)},
 		},
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false),
@@ -63,7 +81,7 @@ func (c container) typed() corev1.Container {
 		},
 	}
 	if c.guaranteed {
-		same := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+		same := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse(memoryLimit)}
 		out.Resources = corev1.ResourceRequirements{Requests: same, Limits: same}
 	}
 	if !c.plain {
@@ -127,9 +145,7 @@ func (c container) env() []corev1.EnvVar {
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: field.path},
 		}})
 	}
-	return append(out, corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
-		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
-	}})
+	return append(out, corev1.EnvVar{Name: memoryTarget, Value: memoryTargetOf(memoryLimit)})
 }
 
 func rank(variable string) int {

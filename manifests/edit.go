@@ -97,6 +97,9 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 	if c.hostNetwork {
 		hostPorts(in, variables)
 	}
+	if err := freePorts(in, spec, variables); err != nil {
+		return nil, err
+	}
 	termination := fitGrace(in, spec, variables)
 	if c.settings, err = loadSettings(in.App, in.Namespace, in.Target, variables); err != nil {
 		return nil, err
@@ -266,6 +269,22 @@ func update(old, c map[string]any) {
 			old[key] = list(merged)
 		}
 	}
+	followLimit(old)
+}
+
+// followLimit keeps the runtime's target below the container's limit, whoever set that.
+func followLimit(c map[string]any) {
+	target := ""
+	if limit := at(c, "resources", "limits", "memory"); limit != nil {
+		target = memoryTargetOf(fmt.Sprint(limit))
+	}
+	c["env"] = list(slices.DeleteFunc(items(c, "env"), func(v map[string]any) bool {
+		if text(v, "name") != memoryTarget {
+			return false
+		}
+		v["value"] = target
+		return target == ""
+	}))
 }
 
 func anys(tree map[string]any, key string) []any {

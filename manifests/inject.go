@@ -63,7 +63,7 @@ func Inject(stream []byte, o InjectOptions) (*InjectResult, error) {
 			}
 		}
 		if len(d.chosen) > 0 && !failed && !d.rewrite(before) {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%s: written anew without its comments, because of how it is laid out", d.object))
+			out.Warnings = append(out.Warnings, writtenAnew(d.object))
 		}
 	}
 	if len(problems) > 0 {
@@ -86,25 +86,44 @@ func (r *InjectResult) distinct() error {
 	return nil
 }
 
-// pin gives the chosen workloads a namespace, where they name none.
-func pin(stream []byte, names []string, namespace string) ([]byte, error) {
+// pin gives objects a namespace, where they name none and have to: all that are applied together go to one place.
+func pin(stream []byte, names []string, namespace string) (pinned []byte, warnings []string, err error) {
 	documents, err := readDocuments(stream)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := choose(documents, InjectOptions{Names: names}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, d := range documents {
+		if d.object == nil || namespace == "" {
+			continue
+		}
 		before := clone(map[string]any(d.object))
-		for _, w := range d.chosen {
-			if w.Namespace() == "" && namespace != "" {
-				child(w, "metadata")["namespace"] = namespace
-				d.rewrite(before)
+		changed := false
+		for _, o := range d.objects() {
+			scope := scopeOf(o)
+			if slices.ContainsFunc(d.chosen, func(w Object) bool { return w.Name() == o.Name() && w.Kind() == o.Kind() }) {
+				scope = namespaced
+			}
+			switch {
+			case o.Namespace() != "" || scope == clusterWide:
+			case scope == unknownScope:
+				warnings = append(warnings, fmt.Sprintf("%s names no namespace, and whether it has to cannot be told: apply with kubectl -n %s", o, namespace))
+			default:
+				child(o, "metadata")["namespace"] = namespace
+				changed = true
 			}
 		}
+		if changed && !d.rewrite(before) {
+			warnings = append(warnings, writtenAnew(d.object))
+		}
 	}
-	return join(documents), nil
+	return join(documents), warnings, nil
+}
+
+func writtenAnew(o Object) string {
+	return fmt.Sprintf("%s: written anew without its comments, because of how it is laid out", o)
 }
 
 // rewrite makes the text of a document say what its object says now. False: at the cost of its comments.

@@ -71,6 +71,7 @@ func TestInjectRefuses(t *testing.T) {
 			stream: deployment("Deployment", "a", "terminationGracePeriodSeconds: 30\n"+app), change: set("LEASECRON_SHUTDOWN_GRACE", "26s"),
 			want: "does not fit into terminationGracePeriodSeconds: 30: want that at least 5s longer",
 		},
+		"a port of the app's": {stream: deployment("Deployment", "a", app), change: set("LEASECRON_LISTEN", ":8080"), want: "LEASECRON_LISTEN=:8080: port 8080 is taken, by container app: set another port, as in --set LISTEN=:8082"},
 		"a plain container in a Job (R177)": {
 			stream: deployment("Job", "a", app), change: func(o *manifests.InjectOptions) { o.Plain = true }, want: "would keep the pod from ending",
 		},
@@ -146,7 +147,15 @@ func TestInjectDecides(t *testing.T) {
 		"no port at all":                         {spec: "containers: [{name: app}]\n", lacks: []string{"LEASECRON_TARGET"}, warnings: []string{"declares no port"}},
 		"a target by flag":                       {spec: "containers: [{name: app}]\n", change: func(o *manifests.InjectOptions) { o.Target = "http://127.0.0.1:9" }, has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:9")}},
 		"a container by flag":                    {spec: app + "- {name: web, ports: [{containerPort: 7}]}\n", change: func(o *manifests.InjectOptions) { o.Beside = "web" }, has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:7")}},
-		"several containers, with doubt":         {spec: app + "- {name: web}\n", has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:8080")}, warnings: []string{"of container app; if that is wrong"}},
+		"the only container with a port":         {spec: "containers:\n- {name: logger}\n- {name: web, ports: [{containerPort: 3000}]}\n", has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:3000")}},
+		"also where it is the first":             {spec: app + "- {name: web}\n", has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:8080")}},
+		"several with ports, with doubt":         {spec: "containers:\n- {name: logger}\n- {name: app, ports: [{containerPort: 8080}]}\n- {name: web, ports: [{containerPort: 3000}]}\n", has: []string{env("LEASECRON_TARGET", "http://127.0.0.1:8080")}, warnings: []string{"of container app; if that is wrong"}},
+
+		"a port that the app has is left to it":       {spec: "containers: [{name: app, ports: [{containerPort: 9470}]}]\n", has: []string{env("LEASECRON_LISTEN", ":9472"), `"containerPort":9472`, env("LEASECRON_TARGET", "http://127.0.0.1:9470")}, lacks: []string{"API_LISTEN"}, warnings: []string{"port :9470 is taken, by container app: the sidecar listens on :9472 instead"}},
+		"so is one where it only listens":             {spec: "containers: [{name: app}]\n", change: func(o *manifests.InjectOptions) { o.Target = "http://127.0.0.1:9471" }, has: []string{env("LEASECRON_API_LISTEN", "127.0.0.1:9473")}, warnings: []string{"taken, by the app, which listens at http://127.0.0.1:9471"}},
+		"one of another sidecar too":                  {spec: app + "initContainers:\n- {name: proxy, restartPolicy: Always, ports: [{containerPort: 9470}]}\n- {name: once, ports: [{containerPort: 9472}]}\n", has: []string{env("LEASECRON_LISTEN", ":9472")}, warnings: []string{"by container proxy"}},
+		"nor do its own two share one":                {spec: app, change: set("LEASECRON_LISTEN", ":9471"), has: []string{env("LEASECRON_LISTEN", ":9471"), env("LEASECRON_API_LISTEN", "127.0.0.1:9473")}, warnings: []string{"by the sidecar's LEASECRON_LISTEN"}},
+		"the same number of another protocol is free": {spec: app + "- {name: dns, ports: [{containerPort: 9470, protocol: UDP}]}\n", lacks: []string{"LEASECRON_LISTEN"}},
 
 		"grace 30 fits as it is (R180)":  {spec: "terminationGracePeriodSeconds: 30\n" + app, lacks: []string{"SHUTDOWN_GRACE"}},
 		"no grace named is grace 30":     {spec: app, lacks: []string{"SHUTDOWN_GRACE"}},
@@ -162,7 +171,7 @@ func TestInjectDecides(t *testing.T) {
 		"a DaemonSet, with a word":                        {kind: "DaemonSet", spec: app, warnings: []string{"each node gets a sidecar"}},
 		"nothing is mounted by a subPath (R167)":          {spec: app, lacks: []string{"subPath", "volumeMounts"}},
 
-		"quality of service is kept":           {spec: "containers: [{name: app, ports: [{containerPort: 1}], resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", has: []string{`"resources":{"limits":{"cpu":"50m","memory":"64Mi"},"requests":{"cpu":"50m","memory":"64Mi"}}`}},
+		"quality of service is kept":           {spec: "containers: [{name: app, ports: [{containerPort: 1}], resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", has: []string{`"resources":{"limits":{"cpu":"50m","memory":"128Mi"},"requests":{"cpu":"50m","memory":"128Mi"}}`}},
 		"and not made up":                      {spec: "containers: [{name: app, ports: [{containerPort: 1}], resources: {limits: {memory: 1Gi}}}]\n", has: []string{`"requests":{"cpu":"10m","memory":"32Mi"}`}},
 		"a service account that is there":      {spec: "serviceAccountName: robot\n" + app, pod: []string{`"serviceAccountName":"robot"`}},
 		"the old name of the field":            {spec: "serviceAccount: robot\n" + app, pod: []string{`"serviceAccount":"robot"`}},
@@ -214,11 +223,11 @@ func TestInjectKeepsWhatWasTuned(t *testing.T) {
 		o.Settings = map[string]string{"LEASECRON_LEASE_DURATION": "30s"}
 	})
 	tuned := strings.NewReplacer(
-		"memory: 64Mi", "memory: 128Mi", "runAsUser: 65532", "runAsUser: 1234", "periodSeconds: 20", "periodSeconds: 60",
+		"memory: 128Mi", "memory: 1Gi", "runAsUser: 65532", "runAsUser: 1234", "periodSeconds: 20", "periodSeconds: 60",
 		"        - name: GOMEMLIMIT", "        - name: MINE\n          value: kept\n        - name: GOMEMLIMIT",
 	).Replace(string(first.Text))
 	again := inject(t, []byte(tuned), func(o *manifests.InjectOptions) { o.Image = "leasecron:v2" })
-	want := strings.Replace(tuned, "leasecron:v1", "leasecron:v2", 1)
+	want := strings.NewReplacer("leasecron:v1", "leasecron:v2", "value: 115MiB", "value: 921MiB").Replace(tuned) // a tenth less than the limit
 	if string(again.Text) != want {
 		t.Errorf("got\n%s\nwant\n%s", again.Text, want)
 	}

@@ -61,9 +61,11 @@ type AppPort struct {
 type Package struct {
 	// Objects are all that has to be applied, the workload excepted, in that order.
 	Objects []File
+	// Namespace is where all of them go.
+	Namespace string
 	// Workload is the input with the sidecar in its workload; nil if none was given.
 	Workload []byte
-	// original is the input as it was given, but that its workload names a namespace.
+	// original is the input as it was given, but that its objects name a namespace.
 	original []byte
 	patch    File
 	patchOp  patchTarget
@@ -95,6 +97,7 @@ func Pack(o PackOptions) (*Package, error) {
 	if err := errors.Join(checkName("app", in.App), checkNamespace(o.Namespace), checkName("service account", in.ServiceAccount)); err != nil {
 		return nil, err
 	}
+	p.Namespace = o.Namespace
 	p.Warnings = append(p.Warnings, in.Warnings...)
 
 	inst.App, inst.Namespace, inst.Settings = in.App, o.Namespace, in.Settings
@@ -127,7 +130,12 @@ func (p *Package) known(o *PackOptions, inst *Installation) (*Injected, error) {
 		names = nil
 	}
 	var err error
-	if p.original, err = pin(o.Workload, names, o.Namespace); err != nil {
+	if o.Namespace == "" {
+		if o.Namespace, err = namespaceOf(o.Workload, names); err != nil {
+			return nil, err
+		}
+	}
+	if p.original, p.Warnings, err = pin(o.Workload, names, o.Namespace); err != nil {
 		return nil, err
 	}
 	out, err := Inject(p.original, InjectOptions{Sidecar: o.Sidecar, Names: names})
@@ -135,7 +143,11 @@ func (p *Package) known(o *PackOptions, inst *Installation) (*Injected, error) {
 		return nil, err
 	}
 	w := out.Workloads[0]
-	o.Namespace = cmp.Or(o.Namespace, w.After.Namespace())
+	for _, warning := range out.Warnings {
+		if !slices.Contains(w.Injected.Warnings, warning) && !slices.Contains(p.Warnings, warning) {
+			p.Warnings = append(p.Warnings, warning)
+		}
+	}
 	if ns := w.After.Namespace(); ns != "" && ns != o.Namespace {
 		return nil, fmt.Errorf("%s is in namespace %s, not in %s", w.After, ns, o.Namespace)
 	}

@@ -137,3 +137,36 @@ func TestSettingNames(t *testing.T) {
 		t.Error("one setting twice is taken")
 	}
 }
+
+// Everything of one file goes into one namespace: that of the flag, or the workload's.
+func TestPackPutsAllIntoTheNamespace(t *testing.T) {
+	rest := "---\n# for the app\napiVersion: v1\nkind: Service\nmetadata:\n  name: shop # its name\nspec: {ports: [{port: 80}]}\n" +
+		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: shop}\n" +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: elsewhere}\n" +
+		"---\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: shop}\n"
+	named := strings.Replace(deployment("Deployment", "shop", app), "name: shop\n", "name: shop\n  namespace: prod\n", 1)
+	for name, o := range map[string]manifests.PackOptions{
+		"by flag":         {Namespace: "prod", Workload: []byte(deployment("Deployment", "shop", app) + rest)},
+		"by the workload": {Workload: []byte(named + rest)},
+	} {
+		p := pack(t, o)
+		got := map[string]string{}
+		for _, object := range objects(t, p.Workload) {
+			got[object.Kind()] = object.Namespace()
+		}
+		if want := "map[ClusterRole: ConfigMap:elsewhere Deployment:prod Service:prod Thing:]"; fmt.Sprint(got) != want || p.Namespace != "prod" {
+			t.Errorf("%s: namespaces %v, want %s", name, got, want)
+		}
+		if warnings := strings.Join(p.Warnings, "\n"); !strings.Contains(warnings, "Thing shop names no namespace") || strings.Contains(warnings, "ClusterRole") {
+			t.Errorf("%s: warnings %s", name, warnings)
+		}
+		if text := string(p.Workload); !strings.Contains(text, "# for the app\n") || !strings.Contains(text, "name: shop # its name\n") {
+			t.Errorf("%s: comments are gone from\n%s", name, text)
+		}
+	}
+	// Comments that cannot be kept are not lost without a word.
+	p := pack(t, manifests.PackOptions{Namespace: "prod", Workload: []byte(deployment("Deployment", "shop", app) + "---\n{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"shop\"}}\n")})
+	if warnings := strings.Join(p.Warnings, "\n"); strings.Count(warnings, "Service shop: written anew") != 1 {
+		t.Errorf("warnings %s", warnings)
+	}
+}

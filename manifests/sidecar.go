@@ -22,7 +22,7 @@ type Sidecar struct {
 	Plain bool
 	// Target is the app's base URL; empty: a port of the app's container.
 	Target string
-	// Beside is the app's container, where there are several; empty: the first one.
+	// Beside is the app's container, where there are several; empty: the first that declares a port.
 	Beside string
 	// ServiceAccount is what pods run as that name none; empty: the app's name.
 	ServiceAccount string

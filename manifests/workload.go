@@ -71,7 +71,8 @@ func sidecarIn(spec map[string]any) (found map[string]any, list string, err erro
 	return nil, "", nil
 }
 
-// appContainer chooses the container whose port the jobs call.
+// appContainer chooses the container whose port the jobs call: the one that is named, or that kubectl takes by
+// default, else the first that declares a port.
 func appContainer(spec map[string]any, annotated, name string) (c map[string]any, guessed bool, err error) {
 	var apps []map[string]any
 	var names []string
@@ -90,20 +91,35 @@ func appContainer(spec map[string]any, annotated, name string) (c map[string]any
 		}
 		return c, false, nil
 	}
-	if c = named(apps, annotated); c != nil {
+	var listening []map[string]any
+	for _, c := range apps {
+		if len(tcpPorts(c)) > 0 {
+			listening = append(listening, c)
+		}
+	}
+	if c = named(apps, annotated); c != nil && (len(listening) == 0 || named(listening, annotated) != nil) {
 		return c, false, nil
 	}
-	return apps[0], len(apps) > 1, nil
+	if len(listening) == 0 {
+		return apps[0], len(apps) > 1, nil
+	}
+	return listening[0], len(listening) > 1, nil
 }
 
-// appPort is the port of a container that most likely takes HTTP, 0 if it names none.
-func appPort(c map[string]any) (number int64, guessed bool) {
+// tcpPorts are the ports of a container that can take HTTP.
+func tcpPorts(c map[string]any) []map[string]any {
 	var ports []map[string]any
 	for _, p := range items(c, "ports") {
 		if protocol := text(p, "protocol"); protocol == "" || protocol == "TCP" {
 			ports = append(ports, p)
 		}
 	}
+	return ports
+}
+
+// appPort is the port of a container that most likely takes HTTP, 0 if it names none.
+func appPort(c map[string]any) (number int64, guessed bool) {
+	ports := tcpPorts(c)
 	for _, wanted := range []string{"http", "web"} {
 		for _, p := range ports {
 			if name := text(p, "name"); name == wanted || strings.HasPrefix(name, wanted+"-") {

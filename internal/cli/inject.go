@@ -29,13 +29,16 @@ func newInjectCommand() *cobra.Command {
 them all. The rest of them stays as it is, comments included. A workload that has the sidecar
 already gets the new image and keeps its settings, so that injecting twice is injecting once.
 
+It adds the container only. What the sidecar needs in the namespace besides comes from sidecar pack
+and has to be there first: the service account (pods that name one which does not exist cannot start;
+a workload that names none gets the app's), Role, Lease and ConfigMaps.
+
 The container is a native sidecar: an init container that runs beside the app's (Kubernetes 1.29
-or newer; --plain makes an ordinary one). It passes pod security "restricted". What the sidecar needs in
-the namespace besides (Role, Lease, ConfigMaps) comes from sidecar pack. Warnings go to stderr.
+or newer; --plain makes an ordinary one). It passes pod security "restricted". Warnings go to stderr.
 
 Exit codes: 0 done, 2 the input cannot have the sidecar, or a setting is wrong.`,
-		Example: `  sidecar inject -f deploy.yaml | kubectl apply -f -
-  kubectl get deployment shop -o yaml | sidecar inject -f - --image registry.example/leasecron:v1 | kubectl apply -f -
+		Example: `  sidecar inject -f deploy.yaml --image registry.example/leasecron:v1 | kubectl apply --server-side -n prod -f -
+  kubectl get -n prod deployment shop -o yaml | sidecar inject -f - --image registry.example/leasecron:v1 | kubectl apply -f -
   sidecar inject -f all.yaml --name shop --target http://127.0.0.1:3000 --set LEASE_DURATION=30s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,6 +61,7 @@ Exit codes: 0 done, 2 the input cannot have the sidecar, or a setting is wrong.`
 				return usageError{err}
 			}
 			warn(cmd.ErrOrStderr(), result.Warnings)
+			warn(cmd.ErrOrStderr(), missingAccounts(result.Workloads))
 			_, err = cmd.OutOrStdout().Write(result.Text)
 			return err
 		},
@@ -69,6 +73,18 @@ Exit codes: 0 done, 2 the input cannot have the sidecar, or a setting is wrong.`
 	set.BoolVar(&all, "all", false, "every workload of the input, each as an app of its own")
 	flags.bind(cmd)
 	return cmd
+}
+
+// missingAccounts warns of pods that will run as an account which somebody has to make: until then they cannot start.
+func missingAccounts(workloads []*manifests.Workload) []string {
+	var out []string
+	for _, w := range workloads {
+		if w.Made {
+			out = append(out, fmt.Sprintf("%s: its pods run as service account %s from now on, and cannot start without it: apply what sidecar pack makes first, which has the account, its rights, the Lease and the ConfigMaps",
+				w.After, w.ServiceAccount))
+		}
+	}
+	return out
 }
 
 // sidecarFlags are what pack and inject are told of the container.
@@ -84,7 +100,7 @@ func (f *sidecarFlags) bind(cmd *cobra.Command) {
 	set.StringVar(&f.image, "image", defaultImage(), "image of the sidecar")
 	set.BoolVar(&f.plain, "plain", false, "an ordinary container instead of a native sidecar, for clusters before 1.29")
 	set.StringVar(&f.target, "target", "", "base URL of the app (default the port that its container declares)")
-	set.StringVar(&f.container, "container", "", "the app's container, where there are several (default the first)")
+	set.StringVar(&f.container, "container", "", "the app's container, where there are several (default the first that declares a port)")
 	set.StringVar(&f.account, "service-account", "", "what pods run as that name no service account (default the app's name)")
 	set.BoolVar(&f.readiness, "readiness", false, "let the sidecar's readiness count for the pod's; it never depends on leadership")
 	set.StringArrayVar(&f.settings, "set", nil, "a setting of the sidecar, as in LEASE_DURATION=30s; may be repeated")

@@ -40,18 +40,24 @@ kubectl would speak to, prints what differs, and exits with code 1 if anything d
 
 With --with, comma-separated or repeated:
 ` + extrasHelp() + `
-Exit codes: 0 done, 1 --check found a difference, 2 the input is wrong.`,
-		Example: `  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod | kubectl apply --server-side -f -
+Exit codes: 0 done, 1 --check found a difference, 2 the input is wrong, or something could not be
+read, written or compared.`,
+		Example: `  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --image registry.example/leasecron:v1 \
+    | kubectl apply --server-side -n prod -f -
   sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --with pdb --out deploy/leasecron
   sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --with pdb --out deploy/leasecron --check
   sidecar pack --app shop -n prod --jobs jobs.yaml --kind StatefulSet --target http://127.0.0.1:3000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if p.opts.Sidecar, err = flags.sidecar(); err != nil {
-				return usageError{err}
+			if p.opts.Sidecar, err = flags.sidecar(); err == nil {
+				err = p.run(cmd)
 			}
-			return p.run(cmd)
+			var differs differsError
+			if err == nil || errors.As(err, &differs) {
+				return err
+			}
+			return usageError{err} // also what could not be read, written or compared: code 1 says that something differs
 		},
 	}
 	set := cmd.Flags()
@@ -83,29 +89,29 @@ type packCommand struct {
 
 func (p *packCommand) run(cmd *cobra.Command) error {
 	if p.jobs == "-" && p.workload == "-" {
-		return usageError{errors.New("--jobs and --deployment cannot both be standard input")}
+		return errors.New("--jobs and --deployment cannot both be standard input")
 	}
 	if p.jobs != "" {
 		jobs, err := p.readJobs(cmd)
 		if err != nil {
-			return usageError{err}
+			return err
 		}
 		p.opts.Jobs = jobs
 	}
 	if p.workload != "" {
 		var err error
 		if p.opts.Workload, err = readInput(cmd.InOrStdin(), p.workload); err != nil {
-			return usageError{err}
+			return err
 		}
 	}
 	pack, err := manifests.Pack(p.opts)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	warn(cmd.ErrOrStderr(), pack.Warnings)
 	switch {
 	case p.check && p.out == "-":
-		return checkCluster(cmd.Context(), pack.Stream(), cmd.OutOrStdout())
+		return checkCluster(cmd.Context(), pack.Stream(), pack.Namespace, cmd.OutOrStdout())
 	case p.check:
 		return checkFolder(p.out, pack.Files(), cmd.OutOrStdout())
 	case p.out == "-":
@@ -171,7 +177,7 @@ func writeFolder(dir string, files []manifests.File) error {
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if old, err := os.ReadFile(path); err == nil && !manifests.Made(old) {
-			return usageError{fmt.Errorf("%s is there and was not made by pack: choose another folder", path)}
+			return fmt.Errorf("%s is there and was not made by pack: choose another folder", path)
 		}
 	}
 	stale, err := staleFiles(dir, files)

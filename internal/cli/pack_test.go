@@ -119,10 +119,35 @@ func TestPackFolder(t *testing.T) {
 	}
 }
 
+// Code 1 says that something differs, and nothing else.
+func TestPackExitCodes(t *testing.T) {
+	dir := packFiles(t, map[string]string{"deploy.yaml": shopDeployment, "file": "", "config": "{"})
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "config"))
+	args := []string{"pack", "--deployment", filepath.Join(dir, "deploy.yaml")}
+	for name, tt := range map[string]struct {
+		more []string
+		code int
+	}{
+		"nothing is there yet":               {[]string{"--out", filepath.Join(dir, "new"), "--check"}, 1},
+		"a folder that cannot be made":       {[]string{"--out", filepath.Join(dir, "file")}, 2},
+		"a folder that cannot be read":       {[]string{"--out", filepath.Join(dir, "file"), "--check"}, 2},
+		"a cluster that cannot be asked":     {[]string{"--check"}, 2},
+		"a workload that cannot be read":     {[]string{"--check", "--deployment", "/nowhere"}, 2},
+		"a setting that the sidecar refuses": {[]string{"--check", "--set", "LEASE_DURATION=3"}, 2},
+	} {
+		if out := runCLI(t, "", append(args, tt.more...)...); out.code != tt.code || out.stderr == "" {
+			t.Errorf("%s: exit code %d, want %d: %s", name, out.code, tt.code, out.stderr)
+		}
+	}
+}
+
 func TestInjectCommand(t *testing.T) {
 	out := runCLI(t, shopDeployment, "inject", "-f", "-", "--image", "leasecron:v1")
-	if out.code != 0 || out.stderr != "" || !strings.Contains(out.stdout, "        image: leasecron:v1\n") || !strings.HasPrefix(out.stdout, shopDeployment[:60]) {
+	if out.code != 0 || !strings.Contains(out.stderr, "Deployment shop: its pods run as service account shop from now on, and cannot start without it") || !strings.Contains(out.stdout, "        image: leasecron:v1\n") || !strings.HasPrefix(out.stdout, shopDeployment[:60]) {
 		t.Errorf("exit code %d, %s\n%s", out.code, out.stderr, out.stdout)
+	}
+	if out := runCLI(t, out.stdout, "inject", "-f", "-", "--image", "leasecron:v2"); out.code != 0 || out.stderr != "" {
+		t.Errorf("injecting again: exit code %d, %s", out.code, out.stderr)
 	}
 	for name, tt := range map[string]struct {
 		stdin string

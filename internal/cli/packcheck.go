@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 	"github.com/leasecron/leasecron/manifests"
 )
 
-// errDiffers makes --check exit with code 1.
-var errDiffers = errors.New("what is there is not what pack makes: run it without --check to write it")
+// differsError makes --check exit with code 1, as nothing else that can happen in pack does.
+type differsError struct{ message string }
+
+func (e differsError) Error() string { return e.message }
 
 // checkFolder prints how the files of a folder differ from those of a package.
 func checkFolder(dir string, files []manifests.File, out io.Writer) error {
@@ -46,14 +49,14 @@ func checkFolder(dir string, files []manifests.File, out io.Writer) error {
 		}
 	}
 	if differs {
-		return errDiffers
+		return differsError{"what is there is not what pack makes: run it without --check to write it"}
 	}
 	return nil
 }
 
 // checkCluster prints how the objects of a cluster differ from what is packed. What the cluster or the sidecars added is
 // no difference.
-func checkCluster(ctx context.Context, stream []byte, out io.Writer) error {
+func checkCluster(ctx context.Context, stream []byte, namespace string, out io.Writer) error {
 	cfg, _, err := kube.LoadConfig("")
 	if err != nil {
 		return fmt.Errorf("compare with the cluster: %w", err)
@@ -69,6 +72,10 @@ func checkCluster(ctx context.Context, stream []byte, out io.Writer) error {
 	differs := false
 	for _, wanted := range objects {
 		live, err := client.Get(ctx, text(wanted, "apiVersion"), wanted.Kind(), wanted.Namespace(), wanted.Name())
+		if err == nil && live == nil && wanted.Namespace() == "" {
+			// It lives outside of namespaces, or its kind is one that pack does not know.
+			live, err = client.Get(ctx, text(wanted, "apiVersion"), wanted.Kind(), namespace, wanted.Name())
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", wanted, err)
 		}
@@ -81,13 +88,13 @@ func checkCluster(ctx context.Context, stream []byte, out io.Writer) error {
 			continue
 		}
 		differs = true
-		name := wanted.Namespace() + "/" + wanted.String()
+		name := cmp.Or(wanted.Namespace(), namespace) + "/" + wanted.String()
 		if _, err := io.WriteString(out, udiff.Unified(name+" (cluster)", name+" (packed)", string(is), string(want))); err != nil {
 			return err
 		}
 	}
 	if differs {
-		return errors.New("the cluster does not have what pack makes: apply it")
+		return differsError{"the cluster does not have what pack makes: apply it"}
 	}
 	return nil
 }

@@ -29,13 +29,18 @@ func NewReader(cfg *rest.Config) (*Reader, error) {
 	return &Reader{client}, nil
 }
 
-// Get reads a namespaced object; nil if there is none, or no such kind. Numbers are json.Number.
+// Get reads an object; nil if there is none, or no such kind. An empty namespace is for what lives outside of
+// namespaces. Numbers are json.Number.
 func (r *Reader) Get(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	root := "/apis/"
 	if !strings.Contains(apiVersion, "/") {
 		root = "/api/"
 	}
-	text, err := r.client.Get().AbsPath(root+apiVersion+"/namespaces/"+namespace+"/"+plural(kind)+"/"+name).
+	path := root + apiVersion
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	text, err := r.client.Get().AbsPath(path+"/"+plural(kind)+"/"+name).
 		SetHeader("Accept", runtime.ContentTypeJSON).MaxRetries(1).Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
@@ -55,8 +60,13 @@ func (r *Reader) Get(ctx context.Context, apiVersion, kind, namespace, name stri
 // plural is the resource of a kind, as far as this program meets any.
 func plural(kind string) string {
 	kind = strings.ToLower(kind)
-	if rest, ok := strings.CutSuffix(kind, "y"); ok {
+	switch rest, y := strings.CutSuffix(kind, "y"); {
+	case kind == "endpoints":
+		return kind
+	case y && !strings.HasSuffix(rest, "a") && !strings.HasSuffix(rest, "e") && !strings.HasSuffix(rest, "o"):
 		return rest + "ies"
+	case strings.HasSuffix(kind, "s") || strings.HasSuffix(kind, "x") || strings.HasSuffix(kind, "ch"):
+		return kind + "es"
 	}
 	return kind + "s"
 }
