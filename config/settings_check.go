@@ -57,9 +57,13 @@ func (s *Settings) check() []*SettingError {
 	}
 	c.path("JOBS_FILE", s.JobsFile)
 
-	c.listen("LISTEN", s.Listen)
-	if c.listen("API_LISTEN", s.APIListen) && !isLoopbackAddress(s.APIListen) {
+	listen := c.listen("LISTEN", s.Listen)
+	switch {
+	case !c.listen("API_LISTEN", s.APIListen):
+	case !isLoopbackAddress(s.APIListen):
 		c.fail("API_LISTEN", s.APIListen, "want a loopback address such as 127.0.0.1:9471 (access from the pod network needs credentials, which are not supported yet)")
+	case listen && samePlace(s.Listen, s.APIListen):
+		c.fail("LISTEN", s.Listen, "takes the port of %sAPI_LISTEN (%s): want another one", SettingPrefix, s.APIListen)
 	}
 
 	c.subdomain("LEASE_NAME", s.LeaseName)
@@ -197,6 +201,30 @@ func checkListen(value string) error {
 		}
 	}
 	return nil
+}
+
+// samePlace reports whether two addresses cannot both be listened on. One that names no host, or the
+// unspecified one, is every address of the host, of both families ([net.Listen]).
+func samePlace(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	if portA != portB || portA == "0" {
+		return false
+	}
+	ipA, ipB := listenIP(hostA), listenIP(hostB)
+	return ipA.IsUnspecified() || ipB.IsUnspecified() || ipA == ipB
+}
+
+// listenIP is the address that a checked host stands for.
+func listenIP(host string) netip.Addr {
+	switch host {
+	case "":
+		return netip.IPv6Unspecified()
+	case "localhost":
+		host = "127.0.0.1"
+	}
+	ip, _ := netip.ParseAddr(host)
+	return ip.Unmap()
 }
 
 func isLoopbackAddress(address string) bool {

@@ -100,6 +100,23 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 }
 
+// Two listeners may share a port where their addresses differ, and the system's choice is never one.
+func TestListenersBesideEachOther(t *testing.T) {
+	for _, listen := range []string{":9470", "127.0.0.2:9471", "[::1]:9471", "10.0.0.7:9471"} {
+		if _, err := config.LoadSettings(map[string]string{"LEASECRON_LISTEN": listen}); err != nil {
+			t.Errorf("LEASECRON_LISTEN=%s: %v", listen, err)
+		}
+	}
+	for _, listen := range []string{"0.0.0.0:9471", "[::]:9471", "127.0.0.1:9471"} {
+		if _, err := config.LoadSettings(map[string]string{"LEASECRON_LISTEN": listen}); err == nil {
+			t.Errorf("LEASECRON_LISTEN=%s is accepted beside an API on 127.0.0.1:9471", listen)
+		}
+	}
+	if _, err := config.LoadSettings(map[string]string{"LEASECRON_LISTEN": ":0", "LEASECRON_API_LISTEN": "127.0.0.1:0"}); err != nil {
+		t.Errorf("port 0 twice: %v", err)
+	}
+}
+
 func TestSettingsRefused(t *testing.T) {
 	tests := map[string]struct {
 		environ map[string]string
@@ -183,6 +200,14 @@ func TestSettingsRefused(t *testing.T) {
 		"an API on the pod network without credentials": {
 			map[string]string{"LEASECRON_API_LISTEN": ":9471"},
 			`LEASECRON_API_LISTEN=":9471": want a loopback address such as 127.0.0.1:9471 (access from the pod network needs credentials, which are not supported yet)`,
+		},
+		"both listeners on one port": {
+			map[string]string{"LEASECRON_LISTEN": ":9471"},
+			`LEASECRON_LISTEN=":9471": takes the port of LEASECRON_API_LISTEN (127.0.0.1:9471): want another one`,
+		},
+		"both listeners on one address, written in two ways": {
+			map[string]string{"LEASECRON_LISTEN": "[::ffff:127.0.0.1]:80", "LEASECRON_API_LISTEN": "localhost:80"},
+			`LEASECRON_LISTEN="[::ffff:127.0.0.1]:80": takes the port of LEASECRON_API_LISTEN (localhost:80): want another one`,
 		},
 		"a signing secret instead of its file": {
 			map[string]string{"LEASECRON_SIGNING_SECRET_FILES": "whsec_aHVudGVyMg=="},

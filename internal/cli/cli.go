@@ -75,7 +75,7 @@ Lease, and the leader fires every job as an HTTP callback into the app.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRunCommand(environ), newValidateCommand(), newNextCommand(), newSchemaCommand(), newDrainCommand(environ),
+	root.AddCommand(newRunCommand(environ), newValidateCommand(environ), newNextCommand(), newSchemaCommand(), newDrainCommand(environ),
 		newPackCommand(), newInjectCommand(), newVersionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	markArguments(root)

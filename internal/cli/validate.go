@@ -17,7 +17,7 @@ import (
 )
 
 // newValidateCommand judges jobs documents as the sidecar would.
-func newValidateCommand() *cobra.Command {
+func newValidateCommand(environ map[string]string) *cobra.Command {
 	var (
 		hosts   []string
 		after   string
@@ -30,6 +30,9 @@ func newValidateCommand() *cobra.Command {
 		Long: `validate reads jobs documents as the sidecar does. It prints the next five instants of each
 trigger, or every error with file, line and column; warnings go to stderr. For a fixed delay it
 assumes runs that take no time.
+
+What the settings decide of a document is read from LEASECRON_ALLOWED_HOSTS, LEASECRON_MISFIRE_GRACE
+and LEASECRON_HISTORY_LIMIT, as the sidecar reads them.
 
 With --against it prints what one document changes in another in the next 30 days instead: which
 triggers, and which of their instants disappear and appear.
@@ -47,7 +50,11 @@ Exit codes: 0 all of them are good, 2 at least one is not.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v := validation{opts: config.Options{AllowedHosts: hosts}, now: time.Now()}
+			opts, err := documentOptions(environ, cmd.Flags().Lookup(flagAllowedHosts).Changed, hosts)
+			if err != nil {
+				return usageError{err}
+			}
+			v := validation{opts: opts, now: time.Now()}
 			if after != "" {
 				var err error
 				if v.now, err = time.Parse(time.RFC3339, after); err != nil {
@@ -66,11 +73,34 @@ Exit codes: 0 all of them are good, 2 at least one is not.`,
 			return v.check(args)
 		},
 	}
-	cmd.Flags().StringSliceVar(&hosts, "allowed-hosts", nil, "hosts, besides loopback, that jobs may call")
+	cmd.Flags().StringSliceVar(&hosts, flagAllowedHosts, nil, "hosts, besides loopback, that jobs may call (default LEASECRON_ALLOWED_HOSTS)")
 	cmd.Flags().StringVar(&after, "after", "", "instant that the answers come after, as 2026-11-01T00:00:00Z (default now)")
 	cmd.Flags().StringVar(&against, "against", "", "the document that FILE is to replace: print what changes")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "text or json (default text)")
 	return cmd
+}
+
+const flagAllowedHosts = "allowed-hosts"
+
+// documentOptions are what the settings say about documents; the rest of the environment is not that of
+// a sidecar, and no matter here. Hosts that were given win.
+func documentOptions(environ map[string]string, given bool, hosts []string) (config.Options, error) {
+	const allowed = config.SettingPrefix + "ALLOWED_HOSTS"
+	about := make(map[string]string)
+	for _, name := range []string{allowed, config.SettingPrefix + "MISFIRE_GRACE", config.SettingPrefix + "HISTORY_LIMIT"} {
+		about[name] = environ[name]
+	}
+	if given {
+		about[allowed] = strings.Join(hosts, ",")
+	}
+	settings, err := config.LoadSettings(about)
+	if err != nil {
+		if problem := (*config.SettingError)(nil); given && errors.As(err, &problem) && problem.Name == allowed {
+			problem.Name = "--" + flagAllowedHosts
+		}
+		return config.Options{}, err
+	}
+	return config.OptionsOf(settings), nil
 }
 
 // validation is one call of the command.

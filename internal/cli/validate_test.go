@@ -12,8 +12,12 @@ import (
 )
 
 func runValidate(args ...string) (stdout, stderr string, err error) {
+	return runValidateIn(nil, args...)
+}
+
+func runValidateIn(environ map[string]string, args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
-	cmd := newValidateCommand()
+	cmd := newValidateCommand(environ)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
@@ -89,6 +93,40 @@ jobs.yaml:3:15: jobs[1].pth (job b): unknown key (did you mean path?)`,
 func TestValidateAcceptsTheExample(t *testing.T) {
 	if _, _, err := runValidate("../../examples/jobs.yaml"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A document is judged by the settings that its errors name.
+func TestValidateReadsTheSettingsAboutDocuments(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	if err := os.WriteFile(file, []byte("defaults: {target: http://app.internal}\njobs:\n  - {name: a, path: /a, schedule: manual}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const variable = "LEASECRON_ALLOWED_HOSTS"
+	tests := map[string]struct {
+		environ map[string]string
+		args    []string
+		bad     string // empty: it is good
+	}{
+		"no host is allowed":             {bad: "or list it in LEASECRON_ALLOWED_HOSTS"},
+		"by the variable":                {environ: map[string]string{variable: "other, App.Internal"}},
+		"by the flag":                    {args: []string{"--allowed-hosts", "APP.internal"}},
+		"the flag wins":                  {environ: map[string]string{variable: "app.internal"}, args: []string{"--allowed-hosts=other"}, bad: "is not loopback"},
+		"a variable that is wrong":       {environ: map[string]string{variable: "http://app.internal"}, bad: `LEASECRON_ALLOWED_HOSTS="http://app.internal": want host names`},
+		"a flag that is wrong":           {args: []string{"--allowed-hosts=169.254.169.254"}, bad: `--allowed-hosts="169.254.169.254": is a link-local`},
+		"other settings are no matter":   {environ: map[string]string{variable: "app.internal", "LEASECRON_LEDGER": "nowhere"}},
+		"the other ones about documents": {environ: map[string]string{variable: "app.internal", "LEASECRON_MISFIRE_GRACE": "soon"}, bad: "LEASECRON_MISFIRE_GRACE"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := runValidateIn(tt.environ, append(tt.args, file)...)
+			switch {
+			case tt.bad == "" && err != nil:
+				t.Error(err)
+			case tt.bad != "" && (err == nil || !strings.Contains(err.Error(), tt.bad) || !errors.As(err, new(usageError))):
+				t.Errorf("validate says %v, want a usage error with %q", err, tt.bad)
+			}
+		})
 	}
 }
 
