@@ -127,8 +127,8 @@ func (s *Settings) derive(environ map[string]string) {
 
 	s.App = cmp.Or(s.App, "leasecron")
 	s.Namespace = cmp.Or(s.Namespace, s.Pod.Namespace, "default")
-	s.JobsConfigMap = cmp.Or(s.JobsConfigMap, s.App+"-jobs")
-	s.LeaseName = cmp.Or(s.LeaseName, s.App+"-leasecron")
+	s.JobsConfigMap = cmp.Or(s.JobsConfigMap, s.jobsConfigMap())
+	s.LeaseName = cmp.Or(s.LeaseName, s.leaseName())
 	if s.RenewDeadline == 0 {
 		s.RenewDeadline = s.LeaseDuration * 2 / 3
 	}
@@ -153,6 +153,10 @@ func (s *Settings) derive(environ map[string]string) {
 		}
 	}
 }
+
+// The names that follow from APP where they are not set.
+func (s *Settings) jobsConfigMap() string { return s.App + "-jobs" }
+func (s *Settings) leaseName() string     { return s.App + "-leasecron" }
 
 // parseProblems translates the errors of the env package, which name fields of the struct, into
 // ones that name variables.

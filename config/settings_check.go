@@ -16,7 +16,8 @@ import (
 
 // The bounds of settings.
 const (
-	longestName  = 200 // leaves room for the suffixes of derived object names within 253
+	longestApp   = 200 // leaves room for the suffixes of derived object names within longestName
+	longestName  = 253 // of a Kubernetes object, so of a pod too
 	longestPath  = 4096
 	mostHosts    = 100
 	mostSecrets  = 4
@@ -43,7 +44,7 @@ func (c *settingsCheck) fail(variable, value, format string, args ...any) {
 // check returns what is wrong with the settings as a whole.
 func (s *Settings) check() []*SettingError {
 	var c settingsCheck
-	c.subdomain("APP", s.App)
+	c.subdomain("APP", s.App, longestApp)
 	if !dnsLabel.MatchString(s.Namespace) || len(s.Namespace) > 63 {
 		c.fail("NAMESPACE", s.Namespace, "want a namespace: at most 63 lower-case letters, digits and dashes (DNS-1123 label)")
 	}
@@ -51,7 +52,9 @@ func (s *Settings) check() []*SettingError {
 	c.oneOf("LEDGER", s.Ledger, LedgerKubernetes, LedgerFile, LedgerMemory)
 	c.ledger(s)
 
-	c.subdomain("JOBS_CONFIGMAP", s.JobsConfigMap)
+	if s.JobsConfigMap != s.jobsConfigMap() { // else it follows from APP, and what is wrong with that is said there
+		c.subdomain("JOBS_CONFIGMAP", s.JobsConfigMap, longestName)
+	}
 	if !configMapKey.MatchString(s.JobsKey) || len(s.JobsKey) > 253 || strings.HasPrefix(s.JobsKey, "..") {
 		c.fail("JOBS_KEY", s.JobsKey, "want a ConfigMap key: at most 253 letters, digits, dashes, underscores and dots")
 	}
@@ -66,7 +69,9 @@ func (s *Settings) check() []*SettingError {
 		c.fail("LISTEN", s.Listen, "takes the port of %sAPI_LISTEN (%s): want another one", SettingPrefix, s.APIListen)
 	}
 
-	c.subdomain("LEASE_NAME", s.LeaseName)
+	if s.LeaseName != s.leaseName() {
+		c.subdomain("LEASE_NAME", s.LeaseName, longestName)
+	}
 	c.lease(s)
 	if !nodeID.MatchString(s.NodeID) || len(s.NodeID) > longestName {
 		c.fail("NODE_ID", s.NodeID, "want at most %d letters, digits, dashes, underscores and dots", longestName)
@@ -97,9 +102,9 @@ func (s *Settings) check() []*SettingError {
 	return c.problems
 }
 
-func (c *settingsCheck) subdomain(variable, value string) {
-	if !dnsSubdomain.MatchString(value) || len(value) > longestName {
-		c.fail(variable, value, "want at most %d lower-case letters, digits, dashes and dots (DNS-1123 subdomain)", longestName)
+func (c *settingsCheck) subdomain(variable, value string, most int) {
+	if !dnsSubdomain.MatchString(value) || len(value) > most {
+		c.fail(variable, value, "want at most %d lower-case letters, digits, dashes and dots (DNS-1123 subdomain)", most)
 	}
 }
 

@@ -177,9 +177,17 @@ func TestSettingsRefused(t *testing.T) {
 		},
 		"an app that cannot name objects": {
 			map[string]string{"LEASECRON_APP": "Shop_1"},
-			"LEASECRON_APP=\"Shop_1\": want at most 200 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)\n" +
-				"LEASECRON_JOBS_CONFIGMAP=\"Shop_1-jobs\": want at most 200 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)\n" +
-				"LEASECRON_LEASE_NAME=\"Shop_1-leasecron\": want at most 200 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)",
+			"LEASECRON_APP=\"Shop_1\": want at most 200 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)",
+		},
+		"an app that leaves no room for the names of its objects, once": {
+			map[string]string{"LEASECRON_APP": strings.Repeat("a", 201), "POD_NAME": strings.Repeat("p", 253)},
+			"LEASECRON_APP=\"" + strings.Repeat("a", 80) + "\"…: want at most 200 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)",
+		},
+		"names that cannot be those of objects": {
+			map[string]string{"LEASECRON_JOBS_CONFIGMAP": "Shop", "LEASECRON_LEASE_NAME": strings.Repeat("l", 254), "LEASECRON_NODE_ID": strings.Repeat("n", 254)},
+			"LEASECRON_JOBS_CONFIGMAP=\"Shop\": want at most 253 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)\n" +
+				"LEASECRON_LEASE_NAME=\"" + strings.Repeat("l", 80) + "\"…: want at most 253 lower-case letters, digits, dashes and dots (DNS-1123 subdomain)\n" +
+				"LEASECRON_NODE_ID=\"" + strings.Repeat("n", 80) + "\"…: want at most 253 letters, digits, dashes, underscores and dots",
 		},
 		"a file ledger beside an elected leader": {
 			map[string]string{"LEASECRON_ELECTION": "kubernetes", "LEASECRON_LEDGER": "file", "LEASECRON_LEDGER_FILE": "/x"},
@@ -251,6 +259,18 @@ func TestSettingsRefused(t *testing.T) {
 				t.Errorf("LoadSettings(%v) (-want +got):\n%s", tt.environ, diff)
 			}
 		})
+	}
+}
+
+// A pod, and so a process, may be called as Kubernetes allows, and so may what follows from the longest APP.
+func TestTheLongestNames(t *testing.T) {
+	app, pod := strings.Repeat("a", 200), strings.Repeat("p", 253)
+	s, err := config.LoadSettings(map[string]string{"LEASECRON_APP": app, "POD_NAME": pod})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.LeaseName != app+"-leasecron" || s.JobsConfigMap != app+"-jobs" || s.NodeID != pod {
+		t.Errorf("names %q, %q, %q, want those that follow from APP and the pod", s.LeaseName, s.JobsConfigMap, s.NodeID)
 	}
 }
 
