@@ -31,6 +31,8 @@ var (
 	ErrExpired = errors.New("the lease was not renewed in time")
 	// ErrTaken: another process has written itself into the election record.
 	ErrTaken = errors.New("another process took the lease")
+	// ErrEmptied: somebody has removed this process from the election record and named nobody instead.
+	ErrEmptied = errors.New("the holder of the lease was emptied")
 	// ErrMissing: the election record does not exist, or was deleted and made anew.
 	ErrMissing = errors.New("the lease object does not exist")
 	// ErrForeign: the election record belongs to another workload.
@@ -43,7 +45,7 @@ var (
 
 // lost reports whether a term that ended with err was taken away rather than given up.
 func lost(err error) bool {
-	return errors.Is(err, ErrExpired) || errors.Is(err, ErrTaken) || errors.Is(err, ErrMissing)
+	return errors.Is(err, ErrExpired) || errors.Is(err, ErrTaken) || errors.Is(err, ErrEmptied) || errors.Is(err, ErrMissing)
 }
 
 // Status is what an elector knows at one moment.

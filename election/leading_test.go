@@ -44,6 +44,37 @@ func TestWhoeverWritesItselfInEndsTheTermAtOnce(t *testing.T) {
 	}
 }
 
+// Nobody took the Lease, so no message says so, and whoever may lead takes it at once.
+func TestWhoeverEmptiesTheHolderEndsTheTermAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]string{
+		"empty": `{"spec":{"holderIdentity":""}}`, "absent": `{"spec":{"holderIdentity":null}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := open(t)
+			opts := a.options(t, "pod-a", a.cfg)
+			opts.Duration, opts.RenewDeadline = time.Minute, 0
+			c := a.Start(t, elector(t, opts))
+			term := c.Lead(t)
+
+			written := time.Now()
+			a.patch(t, patch)
+			err := term.Ended(t)
+			if !errors.Is(err, election.ErrEmptied) || errors.Is(err, election.ErrTaken) {
+				t.Errorf("the term ended with %v, want ErrEmptied alone", err)
+			}
+			if took := time.Since(written); took > soon {
+				t.Errorf("the term ended %v after the holder was emptied, want at once", took)
+			}
+			next := c.Lead(t)
+			if term.Lease.Valid() || !next.Lease.Valid() {
+				t.Error("the old term came back, or the new one ended")
+			}
+		})
+	}
+}
+
 // R072, without the watch
 func TestAForeignWriteIsFoundByTheNextRenewal(t *testing.T) {
 	t.Parallel()

@@ -118,6 +118,8 @@ func (k *Kubernetes) verify(lease *Lease) {
 	switch {
 	case s.lease == nil:
 		lease.end(ErrMissing)
+	case s.holder() == "":
+		lease.end(ErrEmptied)
 	case !k.record.own(s.lease):
 		lease.end(fmt.Errorf("%w: it names %q", ErrTaken, s.holder()))
 	default:
