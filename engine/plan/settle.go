@@ -66,8 +66,9 @@ func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled,
 	return out, true
 }
 
-// Resolve ends a run that needs review, as a person says that it ended. It reports false where the
-// ledger holds no such run.
+// Resolve ends a run that needs review, as a person says that it ended. What had been recorded of it stays
+// only as far as it agrees: the code, the status and the app's own code of a failure are not those of a run
+// that did not fail, and the message tells what was overruled. It reports false where the ledger holds no such run.
 func Resolve(l *state.Ledger, id string, as run.State, message string, now time.Time) (Settled, bool) {
 	r := l.Run(id)
 	if r == nil || r.State != run.StateNeedsReview || !as.Ended() || as == run.StateLost {
@@ -76,6 +77,15 @@ func Resolve(l *state.Ledger, id string, as run.State, message string, now time.
 	resolved := *r
 	resolved.State, resolved.EndedAt, resolved.Unknown = as, now, false
 	resolved.Message = Clip("resolved: " + message)
+	if as != run.StateFailed {
+		if r.Code != "" {
+			resolved.Message = Clip(fmt.Sprintf("resolved: %s (before: %s, %s)", message, r.Code, r.Message))
+		}
+		resolved.Code, resolved.Status, resolved.AppCode = "", 0, ""
+		if as == run.StateCanceled {
+			resolved.Code = run.CodeCanceled
+		}
+	}
 	end(l, resolved, run.Run{})
 	return Settled{Run: resolved}, true
 }
