@@ -63,7 +63,9 @@ func TestProgressIsShown(t *testing.T) {
 
 func TestWhatAnAppMayNotSay(t *testing.T) {
 	tests := map[string]struct{ verb, body, has string }{
-		"an unknown key":               {"complete", `{"result":1}`, "body.result"},
+		"an unknown key":               {"complete", `{"result":1}`, "body.result: unknown key; allowed: message"},
+		"a misspelled key":             {"heartbeat", `{"progres":40}`, "body.progres: unknown key; allowed: message, progress"},
+		"a key that goes on from one":  {"heartbeat", `{"progress.x":40}`, "body.progress.x: unknown key; allowed: message, progress"},
 		"progress in a completion":     {"complete", `{"progress":100}`, "body.progress"},
 		"more than everything":         {"heartbeat", `{"progress":101}`, "body.progress"},
 		"less than nothing":            {"heartbeat", `{"progress":-1}`, "body.progress"},

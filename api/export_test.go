@@ -6,3 +6,6 @@ import "time"
 func (s *Server) SetTimeouts(d time.Duration) {
 	s.api.server.ReadTimeout, s.api.server.WriteTimeout = d, d
 }
+
+// KeysAt is keysAt.
+var KeysAt = keysAt

@@ -79,7 +79,7 @@ func TestChangesThatAreRefusedDoNotReachTheEngine(t *testing.T) {
 		"an end that has passed":         {"/v1/pause", `{"until":"2001-01-01T00:00:00Z"}`, 400, "body.until: 2001-01-01T00:00:00Z has passed"},
 		"an end that is no time":         {"/v1/pause", `{"until":"tomorrow"}`, 400, "body.until"},
 		"a reason without an end":        {"/v1/pause", `{"reason":"` + long + `"}`, 400, "body.reason"},
-		"an unknown key":                 {"/v1/jobs/nightly/pause", `{"end":"2999-01-01T00:00:00Z"}`, 400, "body.end"},
+		"an unknown key":                 {"/v1/jobs/nightly/pause", `{"end":"2999-01-01T00:00:00Z"}`, 400, "body.end: unknown key; allowed: reason, until"},
 		"a name that can be no trigger":  {"/v1/jobs/nightly/triggers/A/pause", "", 400, "path.trigger"},
 		"a misfire that is not known":    {"/v1/resume", `{"misfire":"run-once"}`, 400, "body.misfire"},
 		"resolve without a body":         {resolve, "", 400, "body"},

@@ -22,10 +22,10 @@ const maxBodyBytes = 512 << 10
 func init() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
-		return frameworkProblem(status, msg, errs)
+		return frameworkProblem(nil, status, msg, errs)
 	}
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
-		p := frameworkProblem(status, msg, errs)
+		p := frameworkProblem(ctx, status, msg, errs)
 		if ctx != nil {
 			p.RequestID = requestID(ctx.Context())
 		}
@@ -42,7 +42,7 @@ func (s *Server) v1(mux *http.ServeMux) huma.API {
 	config.CreateHooks = nil // no $schema links
 	config.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
 	api := humago.New(mux, config)
-	api.UseMiddleware(checkRequest)
+	api.UseMiddleware(checkRequest, withSchemas(api.OpenAPI().Components.Schemas))
 
 	s.registerInfo(api)
 	s.registerJobs(api)
@@ -123,7 +123,7 @@ func queryParameters(op *huma.Operation) []string {
 
 // frameworkProblem turns what the framework found wrong with a request into a problem. It
 // leaves out the values that the framework would quote: no answer repeats a body.
-func frameworkProblem(status int, msg string, errs []error) *problem.Problem {
+func frameworkProblem(ctx huma.Context, status int, msg string, errs []error) *problem.Problem {
 	var items []problem.Item
 	for _, err := range errs {
 		var detail huma.ErrorDetailer
@@ -137,6 +137,9 @@ func frameworkProblem(status int, msg string, errs []error) *problem.Problem {
 		}
 	}
 	items = firstItems(items)
+	if ctx != nil {
+		nameAllowed(ctx, items)
+	}
 	if len(items) > 0 {
 		msg = strings.TrimPrefix(items[0].Location+": "+items[0].Message, ": ")
 	}
