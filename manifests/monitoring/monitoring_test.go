@@ -90,12 +90,16 @@ func TestEachAlertIsDocumented(t *testing.T) {
 	}
 	var documented, alerts []string
 	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "## "); ok {
 			documented = append(documented, name)
+		}
+		if severity, ok := strings.CutPrefix(line, "*Severity: "); ok && len(documented) > 0 {
+			documented[len(documented)-1] += " " + strings.TrimSuffix(severity, ".*")
 		}
 	}
 	for _, a := range monitoring.Alerts(shop) {
-		alerts = append(alerts, a.Name)
+		alerts = append(alerts, a.Name+" "+a.Severity)
 	}
 	if diff := cmp.Diff(alerts, documented); diff != "" {
 		t.Errorf("alerts and the sections of docs/alerts.md (-program +document):\n%s", diff)

@@ -10,7 +10,7 @@ import (
 
 // The severities of alerts.
 const (
-	critical = "critical" // jobs do not run: somebody has to look now
+	critical = "critical" // jobs do not run, or nothing would tell: somebody has to look now
 	warning  = "warning"  // somebody has to look during the day
 )
 
@@ -98,7 +98,7 @@ func (q queries) quantile(of, metric, window string) string {
 func (q queries) cluster() []Alert {
 	return []Alert{
 		{
-			Name: "LeasecronAbsent", Severity: warning, For: "10m",
+			Name: "LeasecronAbsent", Severity: critical, For: "10m",
 			Expr:    fmt.Sprintf("absent(%s)", q.series("build_info")),
 			Summary: "No sidecar of the app is scraped.",
 			Detail:  "No metrics of the app's sidecars arrive, so that no other alert can fire. Either no replica runs, or Prometheus does not find them.",
