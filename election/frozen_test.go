@@ -18,7 +18,7 @@ import (
 )
 
 // frozenEnv makes the test binary a leader in a process of its own, which can be stopped.
-const frozenEnv = "LEASECRON_TEST_FROZEN_LEADER"
+const frozenEnv = "TEST_FROZEN_LEADER"
 
 // leadAndReport leads and prints, for each check of its lease that it would act on, when it was made:
 // a check that was itself interrupted is what no program can close, and left out.

@@ -22,7 +22,7 @@ import (
 )
 
 // The test binary starts itself again, as one of these, with the ledger's path as its argument.
-const childEnv = "LEASECRON_LEDGER_TEST_CHILD"
+const childEnv = "TEST_LEDGER_CHILD"
 
 var children = map[string]func(path string) error{
 	"count": countForEver,

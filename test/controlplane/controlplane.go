@@ -79,7 +79,7 @@ func attach(dir string) (*ControlPlane, error) {
 func (cp *ControlPlane) URL() string { return cp.admin.Host }
 
 // Dir is the folder with the control plane's state, logs and keys: the value that
-// LEASECRON_TEST_CONTROLPLANE takes.
+// CONTROLPLANE_STATE takes.
 func (cp *ControlPlane) Dir() string { return cp.dir }
 
 // AdminConfig is access that may do everything, without a client-side rate limit.

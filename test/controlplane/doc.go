@@ -16,7 +16,7 @@
 //		// cfg is a *rest.Config that may do just that; cp.AdminConfig() may do everything.
 //	}
 //
-// With LEASECRON_TEST_CONTROLPLANE set (make test sets it) Shared uses that running one, so
+// With CONTROLPLANE_STATE set (make test sets it) Shared uses that running one, so
 // that many packages pay for one start. A test that breaks things starts its own, which
 // ends with the test:
 //

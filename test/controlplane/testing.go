@@ -10,7 +10,7 @@ import (
 
 // Env names the environment variable with the folder of a running control plane that
 // Shared uses.
-const Env = "LEASECRON_TEST_CONTROLPLANE"
+const Env = "CONTROLPLANE_STATE"
 
 // Start starts a control plane for one test, which may break it, and ends it with the test.
 func Start(t testing.TB) *ControlPlane {

@@ -20,7 +20,7 @@ import (
 )
 
 // serverMark in the environment makes this program the server.
-const serverMark = "LEASECRON_THROUGHPUT_SERVER"
+const serverMark = "TEST_THROUGHPUT_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serverMark) == "" {

@@ -1,7 +1,7 @@
 // Command controlplane builds the control plane that tests use, or runs a command with one:
 //
 //	controlplane build [component...]      etcd and kube-apiserver unless named; prints the folder
-//	controlplane run [-- command arg...]   with LEASECRON_TEST_CONTROLPLANE and KUBECONFIG set
+//	controlplane run [-- command arg...]   with CONTROLPLANE_STATE and KUBECONFIG set
 //
 // Without a command, run prints the two settings and waits for Ctrl-C.
 package main
