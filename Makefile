@@ -76,7 +76,7 @@ test-long: test-tools ## The same and the tests that take long (build tag long)
 	@$(with_controlplane) $(test) -tags long -timeout 90m ./...
 
 .PHONY: test-tools
-test-tools:
+test-tools: ## Build what the tests need: bin/controlplane, etcd, kube-apiserver, kubectl, promtool
 	@echo "building the test tools; etcd, kube-apiserver, kubectl and promtool if they are not in the cache yet"
 	@go build -o bin/testsummary ./test/testsummary
 	@go build -o bin/controlplane ./test/controlplane/cmd/controlplane
