@@ -1,7 +1,8 @@
 // Command go does a piece of work that only one replica should do at a time: it takes a named lease
 // from its sidecar, works while it renews the lease, stops when that is lost, and releases it.
 //
-//	go run ./examples/leases/go -name search.rebuild -ttl 15s -steps 20
+//	go build -o bin/lease-example ./examples/leases/go
+//	bin/lease-example -name search.rebuild -ttl 15s -steps 20
 //
 // Exit code 0: done; 75: somebody else does it; 1: lost or failed.
 package main
