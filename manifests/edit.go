@@ -82,7 +82,9 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 	in := &Injected{Namespace: cmp.Or(o.Namespace(), "default")}
 	variables := settingsOf(old)
 	maps.Copy(variables, s.Settings)
-	in.App = cmp.Or(s.App, variables[settingApp], o.Name())
+	if in.App, err = appName(o, cmp.Or(s.App, variables[settingApp])); err != nil {
+		return nil, err
+	}
 	in.Target = s.target(in, app, guessed, variables[settingTarget])
 	variables[settingApp], variables[settingElection] = in.App, config.ElectionKubernetes
 	delete(variables, settingNamespace)

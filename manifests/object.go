@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -114,8 +115,18 @@ func (o Object) Group() string {
 	return group
 }
 
-// String names the object for messages.
-func (o Object) String() string { return fmt.Sprintf("%s %s", o.Kind(), o.Name()) }
+// String names the object for messages, on one line.
+func (o Object) String() string {
+	name := o.Name()
+	switch {
+	case name == "":
+		return o.Kind() + " without a name"
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Sprintf("%s %.80q", o.Kind(), name)
+	default:
+		return o.Kind() + " " + name
+	}
+}
 
 // at follows keys down a tree; nil where there is nothing.
 func at(tree map[string]any, path ...string) any {
