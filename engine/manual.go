@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,25 +48,36 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		Version: current.Number, Cause: run.CauseManual, State: run.StateQueued, Priority: manualPriority,
 		ScheduledAt: now, DueAt: now, Attempt: 1, DecidedAt: now, Data: data,
 	}
-	_, err = e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
+	_, err = e.o.Ledger.SwapOnce(ctx, func(l *state.Ledger) error {
+		ended := slices.ContainsFunc(l.Finished, func(r run.Run) bool { return r.ID == id })
+		if l.Run(id) != nil || ended { // an earlier try of this swap has landed
+			return ErrNoChange
+		}
 		if current.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
 			return fmt.Errorf("%w: %q", ErrAlreadyRunning, job)
 		}
 		if waiting := waitingData(l); waiting+len(data) > maxWaitingData {
 			return run.Errorf(run.CodeLedgerFull, "the data of all runs that wait would be %d bytes, more than the ledger takes (%d): try again when some have run", waiting+len(data), maxWaitingData)
 		}
-		ended := slices.ContainsFunc(l.Finished, func(r run.Run) bool { return r.ID == id })
-		if l.Run(id) == nil && !ended { // an earlier try of this swap may have landed, and even have run
-			l.Runs = append(l.Runs, r)
-		}
+		l.Runs = append(l.Runs, r)
 		return nil
 	})
+	if errors.Is(err, ErrUnknown) && e.kept(ctx, id) {
+		err = nil
+	}
 	if err != nil {
 		return run.Run{}, err
 	}
 	e.emit(ManualPlanned{Run: r})
 	e.watch.changed()
 	return r, nil
+}
+
+// kept reports whether ledger or history have a run: one that was written down without an answer may
+// have run and left the ledger since, and must not be written down again.
+func (e *Engine) kept(ctx context.Context, id string) bool {
+	_, _, err := e.find(ctx, id)
+	return err == nil
 }
 
 // wants reports whether this node's definitions have a job, whether or not a leader knows it.

@@ -56,7 +56,7 @@ func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
 func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *state.Catalog, name string, now time.Time)) ([]run.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, pauseWait)
 	defer cancel()
-	catalog, err := e.o.Catalog.Swap(ctx, func(c *state.Catalog) error {
+	catalog, err := e.o.Catalog.SwapOnce(ctx, func(c *state.Catalog) error {
 		if err := known(c, key); err != nil {
 			return err
 		}

@@ -17,6 +17,10 @@ type Document[T any] interface {
 	// each conflict, so its result must depend on nothing but the value. [ErrNoChange] from it
 	// leaves the document as it is. A nil error means that the change is stored.
 	Swap(ctx context.Context, change func(*T) error) (*T, error)
+	// SwapOnce is Swap for a change whose result cannot be known again once others have written on:
+	// change is not called again where the result of an earlier call may be stored; the error is
+	// [ErrUnknown] then.
+	SwapOnce(ctx context.Context, change func(*T) error) (*T, error)
 	// Watch calls changed after the document may have changed, until ctx ends.
 	Watch(ctx context.Context, changed func()) error
 	// Size is the size of the document in bytes when it was last read or written.
@@ -54,6 +58,8 @@ type Lease interface {
 var (
 	// ErrNoChange tells a [Document] that a change has nothing to write.
 	ErrNoChange = errors.New("nothing to change")
+	// ErrUnknown says that a change may be stored, now or later: nothing has answered clearly.
+	ErrUnknown = errors.New("the change may or may not be stored")
 	// ErrTooLarge says that a document would outgrow what its store takes; nothing was written.
 	ErrTooLarge = errors.New("the document would be too large")
 	// ErrTermOver says that the ledger names a newer term: somebody else leads.

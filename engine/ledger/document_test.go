@@ -380,6 +380,49 @@ func TestLostWritesUnderLaterWrites(t *testing.T) {
 	}
 }
 
+// SwapOnce calls change again only where it is sure that no earlier result of it is stored.
+func TestSwapOnceEndsInDoubt(t *testing.T) {
+	tests := map[string]struct {
+		fault  ledgertest.Fault
+		others int
+		calls  int
+		err    error
+	}{
+		"it surely was not stored":         {ledgertest.Late, 7, 2, nil},
+		"it was stored and is found":       {ledgertest.DropAnswer, 7, 1, nil},
+		"it was stored, under many others": {ledgertest.DropAnswer, 20, 1, ledger.ErrUnknown},
+		"a late write, under many others":  {ledgertest.Late, 20, 1, ledger.ErrUnknown},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := ledger.NewSharedMemory()
+				store := ledgertest.NewFaults(memory)
+				store.Script(tt.fault)
+				others := newTally(memory)
+				doc := newTally(overwritten{store, func() {
+					for range tt.others {
+						if _, _, err := others.Swap(t.Context(), increment); err != nil {
+							t.Error(err)
+						}
+					}
+					tt.others = 0
+				}})
+				calls := 0
+				_, _, err := doc.SwapOnce(t.Context(), func(v *tally) error {
+					calls++
+					v.Count += 100
+					return nil
+				})
+				store.Land()
+				if !errors.Is(err, tt.err) || calls != tt.calls {
+					t.Errorf("SwapOnce() = %v after %d calls of change, want %v after %d", err, calls, tt.err, tt.calls)
+				}
+			})
+		})
+	}
+}
+
 // overwritten lets others write right after each write.
 type overwritten struct {
 	ledger.Store

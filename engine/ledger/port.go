@@ -31,17 +31,34 @@ func (p Port[T]) Read(ctx context.Context) (*T, error) {
 
 // Swap implements [engine.Document].
 func (p Port[T]) Swap(ctx context.Context, change func(*T) error) (*T, error) {
-	value, _, err := p.document.Swap(ctx, func(v *T) error {
+	value, _, err := p.document.Swap(ctx, asOurs(change))
+	return value, asEngines(err)
+}
+
+// SwapOnce implements [engine.Document].
+func (p Port[T]) SwapOnce(ctx context.Context, change func(*T) error) (*T, error) {
+	value, _, err := p.document.SwapOnce(ctx, asOurs(change))
+	return value, asEngines(err)
+}
+
+func asOurs[T any](change func(*T) error) func(*T) error {
+	return func(v *T) error {
 		err := change(v)
 		if errors.Is(err, engine.ErrNoChange) {
 			return ErrNoChange
 		}
 		return err
-	})
-	if errors.Is(err, ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
 	}
-	return value, err
+}
+
+func asEngines(err error) error {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
+	case errors.Is(err, ErrUnknown):
+		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
+	}
+	return err
 }
 
 // Watch implements [engine.Document]. What this process wrote itself is no news.

@@ -27,7 +27,10 @@ import (
 // then ctx ended, or too many attempts did, before the Store gave a clear answer. After any other
 // error it is not.
 func (d *Document[T]) Swap(ctx context.Context, change func(*T) error) (*T, Version, error) {
-	s := swap[T]{Document: d, change: change}
+	return d.swap(ctx, &swap[T]{Document: d, change: change})
+}
+
+func (d *Document[T]) swap(ctx context.Context, s *swap[T]) (*T, Version, error) {
 	start := time.Now()
 	value, version, err := s.run(ctx)
 	d.observe(Swapped{Name: d.name, Took: time.Since(start), Bytes: s.bytes, Attempts: s.attempts, Err: err})
@@ -37,10 +40,18 @@ func (d *Document[T]) Swap(ctx context.Context, change func(*T) error) (*T, Vers
 	return value, version, nil
 }
 
+// SwapOnce is Swap for a change whose result cannot be known again in the document once others have
+// written on: where the result of an earlier call of change may be stored and that cannot be told, it
+// ends with [ErrUnknown] instead of calling change once more.
+func (d *Document[T]) SwapOnce(ctx context.Context, change func(*T) error) (*T, Version, error) {
+	return d.swap(ctx, &swap[T]{Document: d, change: change, once: true})
+}
+
 // swap is one call of Swap on its way.
 type swap[T any] struct {
 	*Document[T]
 	change func(*T) error
+	once   bool // end instead of calling change again in doubt
 
 	base *stored // nil: has to be read
 	read bool    // base was read by this swap, not remembered
@@ -82,6 +93,8 @@ func (s *swap[T]) run(ctx context.Context) (*T, Version, error) {
 				continue
 			case landed:
 				return s.landed()
+			case s.once && s.doubt:
+				return nil, "", s.unsettled(errBuried)
 			case s.unanswered: // it was looked for at once; the next attempt is in no hurry
 				s.unanswered = false
 				if err := s.pause(ctx, ErrUnknown); err != nil {
@@ -208,6 +221,8 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 	}
 	return false, s.pause(ctx, err)
 }
+
+var errBuried = errors.New("others have written over what got no answer")
 
 // lasting reports whether asking again would give the same answer.
 func lasting(err error) bool {
