@@ -61,6 +61,13 @@ func (s *Server) registerDrain(api huma.API) {
 			p.RequestID = requestID(ctx)
 			return nil, p
 		}
+		if wait > 0 {
+			if s.drains.take() {
+				defer s.drains.give()
+			} else {
+				wait = 0 // enough of them wait; this one is told how far it is
+			}
+		}
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		over := s.opts.Drain.Drain()

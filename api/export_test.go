@@ -1,6 +1,18 @@
 package api
 
-import "time"
+import (
+	"net"
+	"net/http"
+	"time"
+)
+
+// The bounds that tests go to.
+const (
+	MaxConnections = maxConnections
+	MaxUrgent      = maxUrgent
+	MaxAcquires    = maxAcquires
+	MaxDrains      = maxDrains
+)
 
 // SetTimeouts changes how long the API's connections may take for a request and for its answer.
 func (s *Server) SetTimeouts(d time.Duration) {
@@ -9,3 +21,8 @@ func (s *Server) SetTimeouts(d time.Duration) {
 
 // KeysAt is keysAt.
 var KeysAt = keysAt
+
+// Bounded makes a server whose listener has room for that many connections.
+func Bounded(l net.Listener, most int, h http.Handler) (*http.Server, net.Listener) {
+	return &http.Server{Handler: trackRequests(h), ConnContext: withConn, ReadHeaderTimeout: readHeaderTimeout}, limitListener(l, most)
+}

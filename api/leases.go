@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -117,6 +118,14 @@ func (s *Server) registerAcquire(api huma.API) {
 	op.Description = "A conflict names the holder. Not re-entrant: who holds the lease is refused as well. After a 503 the lease may be held; " +
 		"repeat the request with the same Idempotency-Key."
 	huma.Register(api, op, func(ctx context.Context, in *input) (*leaseOutput, error) {
+		if in.Body.WaitSeconds > 0 {
+			if !s.acquires.take() {
+				p := busy(fmt.Sprintf("%d acquisitions wait already", maxAcquires))
+				p.RequestID = requestID(ctx)
+				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {retryAfter}})
+			}
+			defer s.acquires.give()
+		}
 		return s.leaseAnswer(ctx)(s.opts.Leases.Acquire(ctx, leases.AcquireRequest{
 			Name: in.Name, Holder: in.Body.Holder, TTL: time.Duration(in.Body.TTLSeconds) * time.Second,
 			Wait: time.Duration(in.Body.WaitSeconds) * time.Second, Key: in.Key,

@@ -32,9 +32,10 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// wrap is around every route: it names the request, answers what no route does, survives a
-// handler's panic and logs.
+// wrap is around every route: it names the request, answers what no route does, refuses what is
+// too much at once, survives a handler's panic and logs.
 func (s *Server) wrap(mux *http.ServeMux) http.Handler {
+	admission := newAdmission()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		id := r.Header.Get(headerRequestID)
@@ -54,7 +55,7 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 			noRoute(rec, r, handler)
 			return
 		}
-		mux.ServeHTTP(rec, r)
+		admission.serve(mux, pattern, rec, r)
 	})
 }
 

@@ -18,7 +18,7 @@ func (s *Server) podRoutes() http.Handler {
 	// The old leader-elector sidecars answered here.
 	mux.HandleFunc("GET /{$}", strictQuery(s.leader, "require"))
 	if s.opts.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.opts.Metrics, promhttp.HandlerOpts{
+		mux.Handle("GET /metrics", promptly(promhttp.HandlerFor(s.opts.Metrics, promhttp.HandlerOpts{
 			// A series that cannot be read must not hide the others.
 			ErrorHandling: promhttp.ContinueOnError,
 			// The compressors would keep a megabyte for each scrape, to save a hop
@@ -27,7 +27,7 @@ func (s *Server) podRoutes() http.Handler {
 			EnableOpenMetrics:   true,
 			MaxRequestsInFlight: 4,
 			CoalesceGather:      true,
-		}))
+		})))
 	}
 	return s.wrap(mux)
 }

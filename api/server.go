@@ -20,12 +20,12 @@ import (
 // The limits of a connection. Every answer comes from memory or from one read of the ledger,
 // so that whoever needs longer is stuck, or means harm.
 const (
-	readHeaderTimeout = 5 * time.Second
+	readHeaderTimeout = 3 * time.Second
 	readTimeout       = 15 * time.Second
 	writeTimeout      = 60 * time.Second
 	idleTimeout       = 75 * time.Second // longer than Prometheus' usual interval, so that it need not connect anew
 	maxHeaderBytes    = 16 << 10
-	maxConnections    = 128 // of each listener
+	maxConnections    = 256 // of each listener
 	shutdownTimeout   = time.Second
 )
 
@@ -62,6 +62,8 @@ type Server struct {
 	log  *slog.Logger
 
 	pod, api *endpoint
+
+	acquires, drains slots // those that wait
 }
 
 // endpoint is one address with its routes.
@@ -83,7 +85,7 @@ func New(opts Options) (*Server, error) {
 			return nil, fmt.Errorf("api: check %q has no name or no probe", c.Name)
 		}
 	}
-	s := &Server{opts: opts, log: opts.Logger}
+	s := &Server{opts: opts, log: opts.Logger, acquires: make(slots, maxAcquires), drains: make(slots, maxDrains)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -102,7 +104,8 @@ func New(opts Options) (*Server, error) {
 
 func (s *Server) endpoint(setting, address string, handler http.Handler) *endpoint {
 	return &endpoint{setting: setting, address: address, server: &http.Server{
-		Handler:           handler,
+		Handler:           trackRequests(handler),
+		ConnContext:       withConn,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

@@ -28,6 +28,9 @@ func init() {
 		p := frameworkProblem(ctx, status, msg, errs)
 		if ctx != nil {
 			p.RequestID = requestID(ctx.Context())
+			if p.Code == run.CodeTooBusy {
+				ctx.SetHeader("Retry-After", retryAfter)
+			}
 		}
 		return p
 	}
@@ -144,6 +147,9 @@ func frameworkProblem(ctx huma.Context, status int, msg string, errs []error) *p
 		msg = strings.TrimPrefix(items[0].Location+": "+items[0].Message, ": ")
 	}
 	var p *problem.Problem
+	if errors.Is(errors.Join(errs...), errBusy) {
+		return busy(errBusy.Error())
+	}
 	switch status {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		p = problem.New(run.CodeInvalidQuery, msg)

@@ -35,6 +35,7 @@ var english = map[run.Code]entry{
 	run.CodeElectionUnknown: {http.StatusServiceUnavailable, "The store of the election cannot be reached"},
 	run.CodeLedgerUnknown:   {http.StatusServiceUnavailable, "The ledger cannot be reached"},
 	run.CodeLedgerFull:      {http.StatusServiceUnavailable, "The ledger is full"},
+	run.CodeTooBusy:         {http.StatusServiceUnavailable, "Too many requests at once"},
 
 	run.CodeTimeout: {http.StatusGatewayTimeout, "The run took longer than its timeout"},
 	run.CodeFailed:  {http.StatusBadGateway, "The run failed"},

@@ -26,6 +26,7 @@ const (
 	CodeElectionUnknown Code = "SCHEDULING_UNAVAILABLE_002"
 	CodeLedgerUnknown   Code = "SCHEDULING_UNAVAILABLE_003"
 	CodeLedgerFull      Code = "SCHEDULING_UNAVAILABLE_004"
+	CodeTooBusy         Code = "SCHEDULING_UNAVAILABLE_005"
 
 	CodeTimeout Code = "SCHEDULING_TIMEOUT_001"
 	// CodeFailed: the app answered with a failure, refused the connection, or lost it.
