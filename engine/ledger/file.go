@@ -44,7 +44,8 @@ var _ Store = (*File)(nil)
 const versionNone Version = "none"
 
 // OpenFile opens the store whose ledger is the file at path, and locks it until Close. The folder
-// must exist; the files need not. It fails with an error that names the process that has it open.
+// must exist; the files need not. It fails with an error that names the process that has it open, or
+// a damaged file. Damaged leases do not keep the jobs from their work: whoever loads them is told.
 func OpenFile(path string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -62,7 +63,7 @@ func OpenFile(path string) (*File, error) {
 	f := &File{path: path, lock: lock, docs: make(map[Name]*fileDocument)}
 	for _, name := range Names() {
 		// What is damaged should be known at the start, not at the first job that is due.
-		if _, _, err := f.read(name); err != nil {
+		if _, _, err := f.read(name); err != nil && name != NameLeases {
 			return nil, errors.Join(err, lock.release())
 		}
 	}
@@ -146,6 +147,9 @@ func (f *File) ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Path returns where a document is kept, as an absolute path.
+func (f *File) Path(name Name) string { return f.file(name) }
 
 // file returns the path of a document.
 func (f *File) file(name Name) string {

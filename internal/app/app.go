@@ -173,6 +173,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.leases, err = newLeases(s, identity, kubernetes, a.store); err != nil {
 		return err
 	}
+	warnOfLeases(ctx, a.store, a.log)
 	a.telemetry.SetNamedLeases(func() telemetry.NamedLeases {
 		stats := a.leases.Stats()
 		return telemetry.NamedLeases{Held: stats.Held, Acquired: stats.Acquired, RenewalsRefused: stats.Lost}

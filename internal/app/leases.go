@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/internal/kube"
+	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // leaseCallTimeout bounds one call to the API server for the named leases: several fit into the time
@@ -22,7 +24,10 @@ const leaseCallTimeout = 2 * time.Second
 
 // newLeases returns the named leases of the app, which are kept where the ledger is.
 func newLeases(s config.Settings, identity string, cfg *rest.Config, store ledger.Store) (*leases.Service, error) {
-	where := "the document of the leases beside LEASECRON_LEDGER_FILE"
+	where, anew := "the document of the leases", "empty it"
+	if file, ok := store.(*ledger.File); ok {
+		where, anew = "the file of the leases, "+file.Path(ledger.NameLeases)+",", "move it away"
+	}
 	if s.Ledger == config.LedgerKubernetes {
 		// Connections of their own, so that they never queue behind the ledger's.
 		client, err := kube.New(cfg, "leases")
@@ -37,15 +42,27 @@ func newLeases(s config.Settings, identity string, cfg *rest.Config, store ledge
 		where = "ConfigMap " + s.Namespace + "/" + ledger.ConfigMapName(s.App, ledger.NameLeases)
 	}
 	return leases.New(leases.Options{
-		Store: leaseTable{ledger.NewPort[leases.Table](store, ledger.NameLeases), where},
+		Store: leaseTable{ledger.NewPort[leases.Table](store, ledger.NameLeases), where, anew},
 		Self:  leases.Self{Node: identity, Place: s.Pod.UID, Exclusive: store.Exclusive()},
 	})
+}
+
+// warnOfLeases tells of leases that cannot be given, while the jobs can be worked on. Only a file is looked
+// at: Kubernetes may not answer yet.
+func warnOfLeases(ctx context.Context, store ledger.Store, log *slog.Logger) {
+	if _, ok := store.(*ledger.File); !ok {
+		return
+	}
+	if _, _, err := store.Load(ctx, ledger.NameLeases); err != nil {
+		log.Error("named leases cannot be given, jobs are not concerned", logkey.Err(err))
+	}
 }
 
 // leaseTable is the document of the leases, whose errors say what to do where somebody can.
 type leaseTable struct {
 	ledger.Port[leases.Table]
 	where string
+	anew  string // what makes it begin with no leases
 }
 
 var _ leases.Store = leaseTable{}
@@ -75,7 +92,7 @@ func (l leaseTable) explain(err error) error {
 	case errors.Is(err, ledger.ErrNewerFormat):
 		advice = "was written by a newer version: run that one here too"
 	case errors.Is(err, ledger.ErrCorrupt):
-		advice = "is damaged: put back a copy, or empty it to start with no leases"
+		advice = "is damaged: put back a copy, or " + l.anew + " to start with no leases"
 	default:
 		return err
 	}

@@ -138,3 +138,30 @@ func TestNamedLeasesInAFile(t *testing.T) {
 		t.Errorf("token %d after %d", next.Token, mine.Token)
 	}
 }
+
+// A damaged file of leases is refused with an advice that works, and keeps no job from its work.
+func TestADamagedFileOfLeases(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	jobs, ledgerFile := filepath.Join(dir, "jobs.yaml"), filepath.Join(dir, "ledger.json")
+	if err := os.WriteFile(jobs, []byte("jobs: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := cluster.StartApp(t)
+	settings := cluster.Settings{"ELECTION": "standalone", "JOBS_FILE": jobs, "LEDGER_FILE": ledgerFile, "TARGET": a.URL()}
+	s := cluster.Start(t, a, settings)
+	const request = `{"holder":"worker","ttlSeconds":60}`
+	lease(t, s, "rebuild", "acquire", request).want(t, 200, "")
+	if err := os.Truncate(ledgerFile+".leases", 0); err != nil {
+		t.Fatal(err)
+	}
+	advice := ledgerFile + ".leases, is damaged: put back a copy, or move it away to start with no leases"
+	lease(t, s, "rebuild", "acquire", request).want(t, 503, advice)
+	s.Stop(t, 15*time.Second)
+	s = cluster.Start(t, a, settings)
+	lease(t, s, "rebuild", "acquire", request).want(t, 503, advice)
+	if err := os.Rename(ledgerFile+".leases", ledgerFile+".damaged"); err != nil {
+		t.Fatal(err)
+	}
+	lease(t, s, "rebuild", "acquire", request).want(t, 200, "")
+}
