@@ -24,6 +24,9 @@ import (
 // flushTime bounds what the last spans may cost the end of the process.
 const flushTime = 2 * time.Second
 
+// tellTime is what is left of it to give up what hangs and to say so.
+const tellTime = 250 * time.Millisecond
+
 // TracingOptions say who traces. Everything else comes from the variables OTEL_….
 type TracingOptions struct {
 	App, Namespace, Node, Version string
@@ -43,7 +46,7 @@ type Tracing struct {
 	sampler   sdktrace.Sampler
 	provider  *sdktrace.TracerProvider // nil: nothing is exported
 	tracer    trace.Tracer
-	exporter  sdktrace.SpanExporter
+	exporter  *quietExporter
 }
 
 // NewTracing reads the environment. Spans are exported where it names a collector or the exporter
@@ -78,6 +81,7 @@ func NewTracing(o TracingOptions) (*Tracing, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With(slog.String(logkey.Component, "tracing"))
 	t.exporter = &quietExporter{
 		next: otlptrace.NewUnstarted(client), stop: client.Stop, log: log, failed: o.Failed, endpoint: client.Endpoint(),
+		ended: make(chan struct{}),
 	}
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res), sdktrace.WithSampler(env.sampler), sdktrace.WithIDGenerator(spanIDs{}),
@@ -89,15 +93,18 @@ func NewTracing(o TracingOptions) (*Tracing, error) {
 	return t, nil
 }
 
-// Close exports what is left, for at most two seconds, and ends what is under way.
+// Close exports what is left, for at most two seconds, ends what is under way, and logs what was lost.
 func (t *Tracing) Close() {
 	if t == nil || t.provider == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // failures were told by the exporter
-	_ = t.exporter.Shutdown(ctx)
+	flush, stop := context.WithTimeout(ctx, flushTime-tellTime)
+	defer stop()
+	t.exporter.closing()
+	_ = t.provider.Shutdown(flush) // failures are told by the exporter
+	t.exporter.end(ctx)
 }
 
 // IDs are the identifiers of a run's span, empty where there is none.

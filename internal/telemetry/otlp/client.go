@@ -24,6 +24,8 @@ const (
 	maxAnswer = 64 << 10
 )
 
+var errStopped = errors.New("no answer before the process ended")
+
 // Client sends batches of spans, one request each. It tries again, within the timeout of a batch,
 // what the collector may take later. Its methods may be called concurrently.
 type Client struct {
@@ -31,7 +33,7 @@ type Client struct {
 	userAgent string
 	http      *http.Client
 	stopped   context.Context
-	stop      context.CancelFunc
+	stop      context.CancelCauseFunc
 }
 
 var _ otlptrace.Client = (*Client)(nil)
@@ -64,7 +66,7 @@ func New(getenv func(string) string, userAgent string) (*Client, error) {
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	client.stopped, client.stop = context.WithCancel(context.Background())
+	client.stopped, client.stop = context.WithCancelCause(context.Background())
 	return client, nil
 }
 
@@ -76,7 +78,7 @@ func (c *Client) Start(context.Context) error { return nil }
 
 // Stop ends the batches under way.
 func (c *Client) Stop(context.Context) error {
-	c.stop()
+	c.stop(errStopped)
 	c.http.CloseIdleConnections()
 	return nil
 }
@@ -96,7 +98,9 @@ func (c *Client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	defer context.AfterFunc(c.stopped, cancel)()
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	defer context.AfterFunc(c.stopped, func() { give(context.Cause(c.stopped)) })()
 
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := c.try(ctx, message)
