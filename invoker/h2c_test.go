@@ -66,8 +66,8 @@ func TestH2CToAnAppThatSpeaksHTTP1(t *testing.T) {
 	a := attempt(strings.Replace(target.URL(), "http://", "h2c://", 1) + "/")
 	a.Timeout = time.Second
 	out := invoke(newClient(t, invoker.Options{}), a)
-	if out.State != run.StateFailed {
-		t.Errorf("outcome %+v, want a failure", out)
+	if out.State != run.StateFailed || !strings.Contains(out.Message, "is h2c in the job's target right?") {
+		t.Errorf("outcome %+v, want a failure that speaks of h2c", out)
 	}
 	for _, c := range target.Calls() { // a server for HTTP/1 may read the preface as a request
 		if c.Method != "PRI" {

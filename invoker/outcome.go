@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,7 +132,7 @@ func failure(ctx context.Context, g *gate, err error) run.Outcome {
 	if sent {
 		return run.Outcome{
 			State: run.StateFailed, Code: run.CodeFailed, Unknown: true, Retryable: true,
-			Message: "connection lost before a valid answer arrived (" + reason(err) + "): the app may have done the work",
+			Message: "connection lost before a valid answer arrived (" + reason(err) + "): the app may have done the work" + protocolHint(err),
 		}
 	}
 	if bad, ok := errors.AsType[*requestError](err); ok {
@@ -203,12 +205,32 @@ func socketMessage(op *net.OpError) string {
 	case errors.Is(op.Err, syscall.ENOENT):
 		return fmt.Sprintf("no socket at %s: is the app up, and its folder mounted into both containers?", op.Addr)
 	case errors.Is(op.Err, syscall.ECONNREFUSED):
+		if info, err := os.Stat(op.Addr.String()); err == nil && info.Mode().Type() != fs.ModeSocket {
+			return fmt.Sprintf("%s is a %s, not a socket: check the path in the job's target", op.Addr, kindOf(info))
+		}
 		return fmt.Sprintf("connection refused by the socket %s: is the app listening?", op.Addr)
 	case errors.Is(op.Err, syscall.EACCES):
 		return fmt.Sprintf("no permission to connect to the socket %s: its mode has to let the sidecar's user write", op.Addr)
 	default:
 		return fmt.Sprintf("the socket %s could not be connected to: %s", op.Addr, reason(op.Err))
 	}
+}
+
+// protocolHint is for an answer in HTTP/1 to a request in HTTP/2, whose first bytes read as the length of a
+// frame. What the app made of the request stays unknown: bytes of it were written.
+func protocolHint(err error) string {
+	if !strings.Contains(err.Error(), "http2: frame too large") {
+		return ""
+	}
+	return "; it seems not to speak HTTP/2: is h2c in the job's target right?"
+}
+
+// kindOf names what lies where a socket is looked for. A folder is what a mount makes of a path that was not there.
+func kindOf(info fs.FileInfo) string {
+	if info.IsDir() {
+		return "folder"
+	}
+	return "file"
 }
 
 // reason is the text of an error without the URL that net/http puts around it.

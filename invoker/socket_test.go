@@ -60,7 +60,8 @@ func TestUnixSocketThatCannotBeReached(t *testing.T) {
 	tests := map[string]struct{ url, message string }{
 		"missing":             {"unix://" + path + ":/", "no socket at " + path + ": is the app up, and its folder mounted into both containers?"},
 		"nobody listens":      {"unix://" + path + "2:/", "connection refused by the socket " + path + "2"},
-		"not a socket at all": {"unix:///dev/null:/", "/dev/null"},
+		"not a socket at all": {"unix:///dev/null:/", "/dev/null is a file, not a socket: check the path in the job's target"},
+		"a folder":            {"unix://" + filepath.Dir(path) + ":/", filepath.Dir(path) + " is a folder, not a socket"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openRights(kubernetes); err != nil { // first, so that it sees what the others are refused
 		return err
 	}
-	if a.store, err = openStore(s, kubernetes, a.log); err != nil {
+	if a.store, err = openStore(s, kubernetes); err != nil {
 		return err
 	}
 	if a.signer, err = newSigner(s, a.log); err != nil {
@@ -187,7 +187,13 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.server.Listen(ctx)
+	if err := a.server.Listen(ctx); err != nil {
+		return err
+	}
+	if s.Ledger == config.LedgerMemory { // said of a sidecar that starts: a refusal is the one line that counts
+		a.log.Warn("the ledger is kept in memory: a restart forgets what was decided; set LEASECRON_LEDGER_FILE to keep it")
+	}
+	return nil
 }
 
 // Address is where the pod network is served.

@@ -31,7 +31,7 @@ func connect(s config.Settings) (*rest.Config, error) {
 	return nil, fmt.Errorf("no cluster to work with: %w; on a single machine set LEASECRON_ELECTION=standalone", err)
 }
 
-func openStore(s config.Settings, cfg *rest.Config, log *slog.Logger) (ledger.Store, error) {
+func openStore(s config.Settings, cfg *rest.Config) (ledger.Store, error) {
 	switch s.Ledger {
 	case config.LedgerFile:
 		store, err := ledger.OpenFile(s.LedgerFile)
@@ -46,7 +46,6 @@ func openStore(s config.Settings, cfg *rest.Config, log *slog.Logger) (ledger.St
 		}
 		return ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: s.Namespace, App: s.App})
 	}
-	log.Warn("the ledger is kept in memory: a restart forgets what was decided; set LEASECRON_LEDGER_FILE to keep it")
 	return ledger.NewMemory(), nil
 }
 

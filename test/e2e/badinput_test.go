@@ -82,7 +82,7 @@ func TestBadInput(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, cluster.Program(), append([]string{"run"}, tt.args...)...)
-			settings := cluster.Settings{"ELECTION": "standalone", "LOG_LEVEL": "error"}
+			settings := cluster.Settings{"ELECTION": "standalone", "LOG_LEVEL": "warn"}
 			maps.Copy(settings, tt.settings)
 			cmd.Env = settings.Environment()
 			var stderr bytes.Buffer
