@@ -2,7 +2,7 @@ package manifests
 
 // ParseStream reads a stream of YAML documents.
 func ParseStream(stream []byte) ([]Object, error) {
-	documents, err := readDocuments(stream)
+	documents, err := readDocuments(stream, "the input")
 	if err != nil {
 		return nil, err
 	}

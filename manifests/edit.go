@@ -2,7 +2,6 @@ package manifests
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -70,9 +69,6 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Image == "" && old == nil {
-		return nil, errors.New("no image is named")
-	}
 	annotations := mapping(o, "spec", "template", "metadata", "annotations")
 	app, guessed, err := appContainer(spec, text(annotations, defaultContainer), s.Beside)
 	if err != nil {
@@ -80,6 +76,10 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 	}
 
 	in := &Injected{Namespace: cmp.Or(o.Namespace(), "default")}
+	image, err := s.imageOf(in, text(old, "image"))
+	if err != nil {
+		return nil, err
+	}
 	variables := settingsOf(old)
 	maps.Copy(variables, s.Settings)
 	if in.App, err = appName(o, cmp.Or(s.App, variables[settingApp])); err != nil {
@@ -92,7 +92,7 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 		variables[settingTarget] = in.Target
 	}
 	c := container{
-		image: cmp.Or(s.Image, text(old, "image")), plain: s.Plain, readiness: s.Readiness, variables: variables,
+		image: image, plain: s.Plain, readiness: s.Readiness, variables: variables,
 		hostNetwork: spec["hostNetwork"] == true, guaranteed: guaranteed(spec),
 		ownToken: spec["automountServiceAccountToken"] == false,
 	}
@@ -122,6 +122,7 @@ func (s Sidecar) editPod(o Object, spec map[string]any) (*Injected, error) {
 		spec["volumes"] = list(append([]map[string]any{objectOf(tokenSource())}, volumes...))
 		in.warn("the pod mounts no token (automountServiceAccountToken: false): the sidecar gets one of its own, the app still none")
 	}
+	warnOfMounts(in, spec)
 	s.account(in, spec)
 	labelPods(o, spec, in.App, app, s.Plain)
 	return in, nil

@@ -2,10 +2,13 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leasecron/leasecron/internal/yamledit"
@@ -20,7 +23,14 @@ type InjectOptions struct {
 	All bool
 	// Namespace is that of workloads that name none.
 	Namespace string
+	// Source names the stream in errors, as the path of its file; empty: the input.
+	Source string
+
+	// one: the caller takes no more than one workload.
+	one bool
 }
+
+func (o InjectOptions) source() string { return cmp.Or(o.Source, "the input") }
 
 // InjectResult is a stream with the sidecar in its workloads.
 type InjectResult struct {
@@ -42,9 +52,9 @@ const LargestStream = 16 << 20
 // date. Everything else stays as it is, byte by byte where the style of the document allows.
 func Inject(stream []byte, o InjectOptions) (*InjectResult, error) {
 	if len(stream) > LargestStream {
-		return nil, fmt.Errorf("the input has %d bytes, want at most %d", len(stream), LargestStream)
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", o.source(), len(stream), LargestStream)
 	}
-	documents, err := readDocuments(stream)
+	documents, err := readDocuments(stream, o.source())
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +97,12 @@ func (r *InjectResult) distinct() error {
 }
 
 // pin gives objects a namespace, where they name none and have to: all that are applied together go to one place.
-func pin(stream []byte, names []string, namespace string) (pinned []byte, warnings []string, err error) {
-	documents, err := readDocuments(stream)
+func pin(stream []byte, o InjectOptions, namespace string) (pinned []byte, warnings []string, err error) {
+	documents, err := readDocuments(stream, o.source())
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := choose(documents, InjectOptions{Names: names}); err != nil {
+	if err := choose(documents, o); err != nil {
 		return nil, nil, err
 	}
 	for _, d := range documents {
@@ -101,17 +111,17 @@ func pin(stream []byte, names []string, namespace string) (pinned []byte, warnin
 		}
 		before := clone(map[string]any(d.object))
 		changed := false
-		for _, o := range d.objects() {
-			scope := scopeOf(o)
-			if slices.ContainsFunc(d.chosen, func(w Object) bool { return w.Name() == o.Name() && w.Kind() == o.Kind() }) {
+		for _, object := range d.objects() {
+			scope := scopeOf(object)
+			if _, ok := workloadOf(object); ok {
 				scope = namespaced
 			}
 			switch {
-			case o.Namespace() != "" || scope == clusterWide:
+			case object.Namespace() != "" || scope == clusterWide:
 			case scope == unknownScope:
-				warnings = append(warnings, fmt.Sprintf("%s names no namespace, and whether it has to cannot be told: apply with kubectl -n %s", o, namespace))
+				warnings = append(warnings, fmt.Sprintf("%s names no namespace, and whether it has to cannot be told: apply with kubectl -n %s", object, namespace))
 			default:
-				child(o, "metadata")["namespace"] = namespace
+				child(object, "metadata")["namespace"] = namespace
 				changed = true
 			}
 		}
@@ -165,6 +175,7 @@ func (r *InjectResult) inject(o Object, opts InjectOptions) error {
 // document is one of a stream.
 type document struct {
 	separator, text []byte
+	above           int // lines of the stream before text
 	object          Object
 	chosen          []Object // in it: itself, or items of a list
 }
@@ -182,16 +193,18 @@ func (d *document) objects() []Object {
 }
 
 // readDocuments splits a stream at its "---" lines, which belong to the document that follows.
-func readDocuments(stream []byte) ([]*document, error) {
+func readDocuments(stream []byte, source string) ([]*document, error) {
 	var out []*document
 	d := &document{}
 	begun := false
+	lines := 0
 	for line := range bytes.Lines(stream) {
+		lines++
 		if bare := bytes.TrimRight(line, " \t\r\n"); bytes.Equal(bare, []byte("---")) || bytes.HasPrefix(line, []byte("--- #")) {
 			if begun {
 				out = append(out, d)
 			}
-			d, begun = &document{separator: line}, true
+			d, begun = &document{separator: line, above: lines}, true
 			continue
 		}
 		d.text, begun = append(d.text, line...), true
@@ -202,10 +215,23 @@ func readDocuments(stream []byte) ([]*document, error) {
 	for i, d := range out {
 		var err error
 		if d.object, err = ParseObject(d.text); err != nil {
-			return nil, fmt.Errorf("document %d of the input: %w", i+1, err)
+			return nil, fmt.Errorf("%s: document %d: %s", source, i+1, linesBelow(d.above, err.Error()))
 		}
 	}
 	return out, nil
+}
+
+var lineNumber = regexp.MustCompile(`\bline [0-9]+\b`)
+
+// linesBelow makes the lines of a document, in a message of the YAML reader, those of the stream.
+func linesBelow(above int, message string) string {
+	return lineNumber.ReplaceAllStringFunc(message, func(line string) string {
+		n, err := strconv.Atoi(strings.TrimPrefix(line, "line "))
+		if err != nil {
+			return line
+		}
+		return "line " + strconv.Itoa(n+above)
+	})
 }
 
 // choose marks the workloads that are meant.
@@ -232,14 +258,18 @@ func choose(documents []*document, o InjectOptions) error {
 		for _, name := range slices.Sorted(maps.Keys(refused)) {
 			return refused[name]
 		}
-		return errors.New("no workload in the input: want a Deployment, StatefulSet, DaemonSet or Rollout")
+		return fmt.Errorf("no workload in %s: want a Deployment, StatefulSet, DaemonSet or Rollout", o.source())
 	}
 	var names []string
 	for _, c := range all {
 		names = append(names, c.object.Name())
 	}
 	if len(o.Names) == 0 && !o.All && len(all) > 1 {
-		return fmt.Errorf("the input has several workloads (%s): say which one with --name, or take them all with --all", strings.Join(names, ", "))
+		how := "say which one with --name, or take them all with --all"
+		if o.one {
+			how = "say which one with --name; each is an app of its own, to be packed by itself"
+		}
+		return fmt.Errorf("%s has several workloads (%s): %s", o.source(), strings.Join(names, ", "), how)
 	}
 	if o.App != "" && len(all) > 1 && (o.All || len(o.Names) > 1) {
 		return fmt.Errorf("one app for several workloads (%s): they would share one Lease; leave out --app, so that each gets its own", strings.Join(names, ", "))
@@ -249,7 +279,7 @@ func choose(documents []*document, o InjectOptions) error {
 			if err := refused[name]; err != nil {
 				return err
 			}
-			return fmt.Errorf("no workload %q in the input (it has %s)", name, strings.Join(names, ", "))
+			return fmt.Errorf("no workload %q in %s (it has %s)", name, o.source(), strings.Join(names, ", "))
 		}
 	}
 	for _, c := range all {

@@ -38,9 +38,9 @@ func TestInjectRefuses(t *testing.T) {
 		want   string // part of the error
 	}{
 		"nothing":                     {stream: "# only words\n", want: "no workload in the input"},
-		"no YAML":                     {stream: "a: [\n", want: "document 1 of the input:"},
+		"no YAML":                     {stream: "a: [\n", want: "the input: document 1: yaml: line "},
 		"a key twice":                 {stream: deployment("Deployment", "a", app+"containers: []\n"), want: `key "containers" already set`},
-		"a list":                      {stream: "- a\n", want: "document 1 of the input: is no mapping"},
+		"a list":                      {stream: "- a\n", want: "the input: document 1: is no mapping"},
 		"a CronJob":                   {stream: deployment("CronJob", "a", app), want: "CronJob a cannot have the sidecar: its pods come and go"},
 		"a Pod":                       {stream: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n" + indented(2, app), want: "inject into the Deployment"},
 		"a Deployment of another API": {stream: strings.Replace(deployment("Deployment", "a", app), "apps/v1", "example.org/v1", 1), want: "no workload in the input"},
@@ -170,6 +170,15 @@ func TestInjectDecides(t *testing.T) {
 		"a Job gets a native one (R177)":                  {kind: "Job", spec: app, has: []string{`"restartPolicy":"Always"`}, pod: []string{`"initContainers":[{`}, warnings: []string{"jobs fire only while this Job runs"}},
 		"a DaemonSet, with a word":                        {kind: "DaemonSet", spec: app, warnings: []string{"each node gets a sidecar"}},
 		"nothing is mounted by a subPath (R167)":          {spec: app, lacks: []string{"subPath", "volumeMounts"}},
+
+		"a secret file wants a mount": {spec: app, change: set("LEASECRON_SIGNING_SECRET_FILES", "/etc/x/secret,/etc/y/secret"), warnings: []string{"LEASECRON_SIGNING_SECRET_FILES names /etc/x/secret, where no volume is mounted", "/etc/y/secret"}},
+		"so does a jobs file":         {spec: app, change: set("LEASECRON_JOBS_FILE", "/jobs/jobs.yaml"), warnings: []string{"LEASECRON_JOBS_FILE names /jobs/jobs.yaml"}},
+		"and a socket":                {spec: app, change: func(o *manifests.InjectOptions) { o.Target = "unix:///run/app/app.sock" }, has: []string{env("LEASECRON_TARGET", "unix:///run/app/app.sock")}, warnings: []string{"LEASECRON_TARGET names /run/app/app.sock, where"}},
+		"what is mounted is fine": {
+			spec:   app + "initContainers:\n- {name: leasecron, image: x, env: [{name: LEASECRON_APP, value: shop}], volumeMounts: [{name: s, mountPath: /etc/x/}]}\n",
+			change: set("LEASECRON_SIGNING_SECRET_FILES", "/etc/x/secret"), has: []string{`"volumeMounts":[{"mountPath":"/etc/x/","name":"s"}]`},
+		},
+		"traces are a setting": {spec: app, change: set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"), has: []string{env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")}},
 
 		"quality of service is kept":           {spec: "containers: [{name: app, ports: [{containerPort: 1}], resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", has: []string{`"resources":{"limits":{"cpu":"50m","memory":"128Mi"},"requests":{"cpu":"50m","memory":"128Mi"}}`}},
 		"and not made up":                      {spec: "containers: [{name: app, ports: [{containerPort: 1}], resources: {limits: {memory: 1Gi}}}]\n", has: []string{`"requests":{"cpu":"10m","memory":"32Mi"}`}},

@@ -25,6 +25,8 @@ type PackOptions struct {
 	Jobs *Jobs
 	// Workload is a stream of YAML documents with the app's workload; nil: a patch is made for what is not known.
 	Workload []byte
+	// Source names Workload in errors, as the path of its file; empty: the input.
+	Source string
 	// WorkloadName chooses one of several workloads.
 	WorkloadName string
 	// Kind is that of an unknown workload; empty: Deployment.
@@ -125,20 +127,20 @@ func Pack(o PackOptions) (*Package, error) {
 
 // known injects the sidecar into the workload that was given.
 func (p *Package) known(o *PackOptions, inst *Installation) (*Injected, error) {
-	names := []string{o.WorkloadName}
-	if o.WorkloadName == "" {
-		names = nil
+	options := InjectOptions{Sidecar: o.Sidecar, Source: o.Source, one: true}
+	if o.WorkloadName != "" {
+		options.Names = []string{o.WorkloadName}
 	}
 	var err error
 	if o.Namespace == "" {
-		if o.Namespace, err = namespaceOf(o.Workload, names); err != nil {
+		if o.Namespace, err = namespaceOf(o.Workload, options); err != nil {
 			return nil, err
 		}
 	}
-	if p.original, p.Warnings, err = pin(o.Workload, names, o.Namespace); err != nil {
+	if p.original, p.Warnings, err = pin(o.Workload, options, o.Namespace); err != nil {
 		return nil, err
 	}
-	out, err := Inject(p.original, InjectOptions{Sidecar: o.Sidecar, Names: names})
+	out, err := Inject(p.original, options)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestPackRefuses(t *testing.T) {
 		"a name that is too long":    {o: manifests.PackOptions{Namespace: "a"}, app: strings.Repeat("a", 201), want: "LEASECRON_APP"},
 		"jobs that are too large":    {o: manifests.PackOptions{Namespace: "a", Jobs: &manifests.Jobs{Keys: map[string][]byte{"jobs.yaml": make([]byte, 600<<10), "a.ics": make([]byte, 600<<10)}}}, app: "shop", want: "ConfigMap shop-jobs would have 1228814 bytes, more than the 1 MiB"},
 		"a service account no name":  {o: manifests.PackOptions{Namespace: "a", Sidecar: manifests.Sidecar{ServiceAccount: "A"}}, app: "shop", want: `service account "A"`},
-		"several, and none is named": {o: manifests.PackOptions{Namespace: "a", Workload: append(append(shop, "---\n"...), deployment("Deployment", "b", app)...)}, want: "several workloads"},
+		"several, and none is named": {o: manifests.PackOptions{Namespace: "a", Workload: append(append(shop, "---\n"...), deployment("Deployment", "b", app)...)}, want: "the input has several workloads (shop, b): say which one with --name; each is an app of its own"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +36,17 @@ func TestPackRefuses(t *testing.T) {
 				t.Errorf("Pack() = %v, want %q in it", err, tt.want)
 			}
 		})
+	}
+}
+
+// One mistake is one line.
+func TestPackSaysAMistakeOnce(t *testing.T) {
+	for _, app := range []string{strings.Repeat("a", 250), strings.Repeat("a", 201), "Shop"} {
+		o := manifests.PackOptions{Namespace: "a"}
+		o.App, o.Image = app, image
+		if _, err := manifests.Pack(o); err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "LEASECRON_APP") {
+			t.Errorf("Pack(%s) = %v", app, err)
+		}
 	}
 }
 
@@ -77,11 +88,11 @@ func TestPackFollowsTheSettings(t *testing.T) {
 // A name may be longer than a label; then the label is cut, tells long names apart, and is not on the Lease, where the sidecar would
 // take it for another app's.
 func TestPackLongNames(t *testing.T) {
-	long := strings.Repeat("long.", 37) + "name" // 189, which with "-leasecron" is what a setting may be
+	long := strings.Repeat("long.", 39) + "names" // 200, which is what a setting may be
 	o := manifests.PackOptions{Namespace: strings.Repeat("n", 63), Jobs: jobs(t, jobsText)}
 	o.App = long
 	other := o
-	other.App = strings.Repeat("long.", 37) + "nome"
+	other.App = strings.Repeat("long.", 39) + "nomes"
 	labels := make(map[string]bool)
 	for _, o := range []manifests.PackOptions{o, other} {
 		for _, object := range objects(t, pack(t, o).Stream()) {
@@ -124,8 +135,8 @@ func TestPackNeedsNoDisk(t *testing.T) {
 }
 
 func TestSettingNames(t *testing.T) {
-	got, err := manifests.SettingNames(map[string]string{"lease_duration": "30s", "LEASECRON_EVENTS": "false"})
-	if err != nil || len(got) != 2 || got["LEASECRON_LEASE_DURATION"] != "30s" || got["LEASECRON_EVENTS"] != "false" {
+	got, err := manifests.SettingNames(map[string]string{"lease_duration": "30s", "LEASECRON_EVENTS": "false", "OTEL_TRACES_SAMPLER": "always_on"})
+	if err != nil || len(got) != 3 || got["OTEL_TRACES_SAMPLER"] != "always_on" || got["LEASECRON_LEASE_DURATION"] != "30s" || got["LEASECRON_EVENTS"] != "false" {
 		t.Errorf("SettingNames() = %v, %v", got, err)
 	}
 	for _, name := range []string{"APP", "namespace", "ELECTION", "LEDGER", "LEASECRON_TARGET"} {

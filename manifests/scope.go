@@ -39,12 +39,12 @@ func scopeOf(o Object) scope {
 }
 
 // namespaceOf is that of the chosen workload; empty if it names none.
-func namespaceOf(stream []byte, names []string) (string, error) {
-	documents, err := readDocuments(stream)
+func namespaceOf(stream []byte, o InjectOptions) (string, error) {
+	documents, err := readDocuments(stream, o.source())
 	if err != nil {
 		return "", err
 	}
-	if err := choose(documents, InjectOptions{Names: names}); err != nil {
+	if err := choose(documents, o); err != nil {
 		return "", err
 	}
 	for _, d := range documents {

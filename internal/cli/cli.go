@@ -97,6 +97,14 @@ func markArguments(cmd *cobra.Command) {
 	}
 }
 
+// noArguments is cobra.NoArgs for commands without commands of their own, where it would speak of unknown ones.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args[0])
+	}
+	return nil
+}
+
 // environment turns "NAME=value" pairs into a map, with what the system knows besides.
 func environment(pairs []string) map[string]string {
 	env := make(map[string]string, len(pairs))

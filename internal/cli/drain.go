@@ -38,7 +38,7 @@ on when this command ends early.
 
 Exit codes: 0 drained and every run reported; 1 runs were lost or not recorded, the time was over, or no
 sidecar answered; 2 an argument is wrong.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	cmd.Flags().StringVar(&address, "address", "", "where the sidecar's API is (default LEASECRON_API_LISTEN, else 127.0.0.1:9471)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 20s; the drain goes on after it (default: until the sidecar is done)")

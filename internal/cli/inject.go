@@ -40,7 +40,7 @@ Exit codes: 0 done, 2 the input cannot have the sidecar, or a setting is wrong.`
 		Example: `  sidecar inject -f deploy.yaml --image registry.example/leasecron:v1 | kubectl apply --server-side -n prod -f -
   kubectl get -n prod deployment shop -o yaml | sidecar inject -f - --image registry.example/leasecron:v1 | kubectl apply -f -
   sidecar inject -f all.yaml --name shop --target http://127.0.0.1:3000 --set LEASE_DURATION=30s`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
 				return usageError{errors.New("inject reads a file, as in sidecar inject -f deploy.yaml (- for standard input)")}
@@ -56,7 +56,7 @@ Exit codes: 0 done, 2 the input cannot have the sidecar, or a setting is wrong.`
 			if err != nil {
 				return usageError{err}
 			}
-			result, err := manifests.Inject(stream, manifests.InjectOptions{Sidecar: sidecar, Names: names, All: all, Namespace: namespace})
+			result, err := manifests.Inject(stream, manifests.InjectOptions{Sidecar: sidecar, Names: names, All: all, Namespace: namespace, Source: inputName(file)})
 			if err != nil {
 				return usageError{err}
 			}
@@ -97,13 +97,13 @@ type sidecarFlags struct {
 func (f *sidecarFlags) bind(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.app, "app", "", "whose jobs these are (default the workload's name)")
-	set.StringVar(&f.image, "image", defaultImage(), "image of the sidecar")
+	set.StringVar(&f.image, "image", "", "image of the sidecar (default the one it has already, else "+defaultImage()+")")
 	set.BoolVar(&f.plain, "plain", false, "an ordinary container instead of a native sidecar, for clusters before 1.29")
 	set.StringVar(&f.target, "target", "", "base URL of the app (default the port that its container declares)")
 	set.StringVar(&f.container, "container", "", "the app's container, where there are several (default the first that declares a port)")
 	set.StringVar(&f.account, "service-account", "", "what pods run as that name no service account (default the app's name)")
 	set.BoolVar(&f.readiness, "readiness", false, "let the sidecar's readiness count for the pod's; it never depends on leadership")
-	set.StringArrayVar(&f.settings, "set", nil, "a setting of the sidecar, as in LEASE_DURATION=30s; may be repeated")
+	set.StringArrayVar(&f.settings, "set", nil, "a setting of the sidecar, as in LEASE_DURATION=30s, or an OTEL_ variable; may be repeated")
 }
 
 // defaultImage is that of this very version.
@@ -112,7 +112,7 @@ func defaultImage() string {
 	if v == "devel" {
 		v = "latest"
 	}
-	return "leasecron:" + v
+	return "leasecron:" + strings.ReplaceAll(v, "+", "-") // which no tag can have
 }
 
 func (f *sidecarFlags) sidecar() (manifests.Sidecar, error) {
@@ -129,9 +129,17 @@ func (f *sidecarFlags) sidecar() (manifests.Sidecar, error) {
 		return manifests.Sidecar{}, err
 	}
 	return manifests.Sidecar{
-		App: f.app, Image: f.image, Plain: f.plain, Target: f.target, Beside: f.container,
+		App: f.app, Image: f.image, DefaultImage: defaultImage(), Plain: f.plain, Target: f.target, Beside: f.container,
 		ServiceAccount: f.account, Readiness: f.readiness, Settings: settings,
 	}, nil
+}
+
+// inputName is what a file that is given as an argument is called in messages.
+func inputName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
 }
 
 // readInput reads a file, or standard input where it is called "-".
@@ -146,10 +154,13 @@ func readInput(in io.Reader, path string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(in, manifests.LargestStream+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		if path == "-" {
+			err = fmt.Errorf("read %s: %w", inputName(path), err)
+		}
+		return nil, err // which names the file
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fmt.Errorf("%s is empty", path)
+		return nil, fmt.Errorf("%s is empty", inputName(path))
 	}
 	return data, nil
 }

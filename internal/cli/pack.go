@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -44,10 +45,11 @@ Exit codes: 0 done, 1 --check found a difference, 2 the input is wrong, or somet
 read, written or compared.`,
 		Example: `  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --image registry.example/leasecron:v1 \
     | kubectl apply --server-side -n prod -f -
-  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --with pdb --out deploy/leasecron
-  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --with pdb --out deploy/leasecron --check
-  sidecar pack --app shop -n prod --jobs jobs.yaml --kind StatefulSet --target http://127.0.0.1:3000`,
-		Args: cobra.NoArgs,
+  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --image registry.example/leasecron:v1 --out deploy/leasecron
+  sidecar pack --deployment deploy.yaml --jobs jobs.yaml -n prod --image registry.example/leasecron:v1 --out deploy/leasecron --check
+  sidecar pack --app shop -n prod --jobs jobs.yaml --kind StatefulSet --target http://127.0.0.1:3000 \
+    --image registry.example/leasecron:v1 --out deploy/leasecron`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if p.opts.Sidecar, err = flags.sidecar(); err == nil {
@@ -98,7 +100,11 @@ func (p *packCommand) run(cmd *cobra.Command) error {
 		}
 		p.opts.Jobs = jobs
 	}
+	if err := p.meaningless(cmd); err != nil {
+		return err
+	}
 	if p.workload != "" {
+		p.opts.Source = inputName(p.workload)
 		var err error
 		if p.opts.Workload, err = readInput(cmd.InOrStdin(), p.workload); err != nil {
 			return err
@@ -121,16 +127,37 @@ func (p *packCommand) run(cmd *cobra.Command) error {
 	return writeFolder(p.out, pack.Files())
 }
 
+// meaningless refuses flags that change nothing of what is printed, and tells of those that do only in a folder.
+func (p *packCommand) meaningless(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	switch {
+	case p.workload == "" && given("name"):
+		return errors.New("--name chooses a workload of the file that --deployment gives: give both, or --app alone")
+	case p.workload != "" && given("kind"):
+		return errors.New("--kind is for a workload that is not shown: leave it out, its file says it")
+	case p.workload != "" || p.out != "-":
+		return nil
+	}
+	var only []string
+	for _, name := range []string{"image", "kind", "plain", "readiness", "target"} {
+		if given(name) {
+			only = append(only, "--"+name)
+		}
+	}
+	if len(only) > 0 {
+		warn(cmd.ErrOrStderr(), []string{strings.Join(only, ", ") + ": changes nothing here, because no workload was given: show it with --deployment, or write the patch for it with --out DIR"})
+	}
+	p.opts.Image = cmp.Or(p.opts.Image, p.opts.DefaultImage) // which is not printed either
+	return nil
+}
+
 // readJobs judges the jobs document as the sidecar will, and gathers what it refers to.
 func (p *packCommand) readJobs(cmd *cobra.Command) (*manifests.Jobs, error) {
 	settings, err := manifests.JobsSettings(p.opts.Settings)
 	if err != nil {
 		return nil, err
 	}
-	name, folder := p.jobs, filepath.Dir(p.jobs)
-	if p.jobs == "-" {
-		name, folder = "standard input", "."
-	}
+	name, folder := inputName(p.jobs), filepath.Dir(p.jobs) // "." for standard input
 	text, err := readInput(cmd.InOrStdin(), p.jobs)
 	if err != nil {
 		return nil, err

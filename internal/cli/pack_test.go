@@ -78,7 +78,10 @@ func TestPackUsage(t *testing.T) {
 		"a setting without value":  {[]string{"--app", "a", "-n", "b", "--set", "EVENTS"}, "want NAME=VALUE"},
 		"both from standard input": {[]string{"--jobs", "-", "--deployment", "-"}, "cannot both be standard input"},
 		"a file that is missing":   {[]string{"--app", "a", "-n", "b", "--jobs", "/nowhere/jobs.yaml"}, "/nowhere/jobs.yaml"},
-		"an argument":              {[]string{"x"}, "unknown command"},
+		"a name for nothing":       {[]string{"--app", "a", "-n", "b", "--name", "a"}, "--name chooses a workload of the file that --deployment gives"},
+		"a kind that is shown":     {[]string{"--deployment", "-", "--kind", "StatefulSet"}, "--kind is for a workload that is not shown"},
+		"nothing to read":          {[]string{"--jobs", "-", "--app", "a", "-n", "b"}, "standard input is empty"},
+		"an argument":              {[]string{"x"}, `pack takes no arguments, got "x"`},
 	}
 	for name, tt := range tests {
 		if out := runCLI(t, "", append([]string{"pack"}, tt.args...)...); out.code != 2 || !strings.Contains(out.stderr, tt.want) {
@@ -119,6 +122,42 @@ func TestPackFolder(t *testing.T) {
 	}
 }
 
+// What has no effect is said, and what cannot work as it is.
+func TestPackAndInjectWarn(t *testing.T) {
+	dir := packFiles(t, map[string]string{"deploy.yaml": shopDeployment})
+	path := filepath.Join(dir, "deploy.yaml")
+	const jobs = "no jobs document was given"
+	for name, tt := range map[string]struct {
+		args []string
+		want string // empty: nothing but that no jobs are given
+	}{
+		"no image":                     {[]string{"pack", "--deployment", path}, "no image is named: a cluster finds leasecron:"},
+		"an image":                     {[]string{"pack", "--deployment", path, "--image", "localhost:5000/a/leasecron:v1.2_x@sha256:" + strings.Repeat("0a", 32)}, ""},
+		"no image, and none printed":   {[]string{"pack", "--app", "shop", "-n", "prod"}, ""},
+		"flags of a patch, none made":  {[]string{"pack", "--app", "shop", "-n", "prod", "--kind", "StatefulSet", "--target", "http://127.0.0.1:3000"}, "--kind, --target: changes nothing here"},
+		"flags of a patch in a folder": {[]string{"pack", "--app", "shop", "-n", "prod", "--kind", "StatefulSet", "--image", "a", "--out", filepath.Join(dir, "out")}, ""},
+		"an image to inject":           {[]string{"inject", "-f", path}, "no image is named"},
+	} {
+		out := runCLI(t, "", tt.args...)
+		rest := strings.Split(strings.TrimSpace(out.stderr), "\n")
+		found := false
+		for _, line := range rest {
+			found = found || tt.want != "" && strings.Contains(line, tt.want)
+			if tt.want == "" && !strings.Contains(line, jobs) {
+				t.Errorf("%s: warns %s", name, line)
+			}
+		}
+		if out.code != 0 || found != (tt.want != "") {
+			t.Errorf("%s: exit code %d, %s", name, out.code, out.stderr)
+		}
+	}
+	// An upgrade of the settings keeps the image.
+	first := runCLI(t, shopDeployment, "inject", "-f", "-", "--image", "registry.example/leasecron:v1")
+	if again := runCLI(t, first.stdout, "inject", "-f", "-", "--set", "EVENTS=false"); again.code != 0 || again.stderr != "" || !strings.Contains(again.stdout, "image: registry.example/leasecron:v1\n") {
+		t.Errorf("again without --image: exit code %d, %s\n%s", again.code, again.stderr, again.stdout)
+	}
+}
+
 // Code 1 says that something differs, and nothing else.
 func TestPackExitCodes(t *testing.T) {
 	dir := packFiles(t, map[string]string{"deploy.yaml": shopDeployment, "file": "", "config": "{"})
@@ -155,8 +194,11 @@ func TestInjectCommand(t *testing.T) {
 		want  string
 	}{
 		"no file":      {"", nil, "inject reads a file"},
-		"empty input":  {"\n", []string{"-f", "-"}, "- is empty"},
-		"no workload":  {"kind: Service\n", []string{"-f", "-"}, "no workload in the input"},
+		"empty input":  {"\n", []string{"-f", "-"}, "standard input is empty"},
+		"a folder":     {"", []string{"-f", "/"}, "sidecar: read /: is a directory\n"},
+		"no workload":  {"kind: Service\n", []string{"-f", "-"}, "no workload in standard input"},
+		"bad YAML":     {"a: 1\n---\nb: 2\nc: [\n", []string{"-f", "-"}, "standard input: document 2: yaml: line 4: "},
+		"bad image":    {shopDeployment, []string{"-f", "-", "--image", "bad image"}, `image "bad image": want a reference such as`},
 		"all and some": {"", []string{"-f", "-", "--all", "--name", "a"}, "two answers to one question"},
 	} {
 		if out := runCLI(t, tt.stdin, append([]string{"inject"}, tt.args...)...); out.code != 2 || out.stdout != "" || !strings.Contains(out.stderr, tt.want) {

@@ -24,7 +24,7 @@ its runs within the shutdown grace, and exits with code 0. A second signal ends 
 does the same before that, without ending it.
 
 Exit codes: 0 stopped as asked, 1 failed while running, 2 a setting, a file or an address is wrong.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	flags := config.BindFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

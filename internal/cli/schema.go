@@ -15,7 +15,7 @@ func newSchemaCommand() *cobra.Command {
 yaml-language-server completes and checks a document that begins with
   # yaml-language-server: $schema=jobs.schema.json`,
 		Example: "  sidecar schema > jobs.schema.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := config.Schema()
 			if err != nil {
