@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 	cp := controlplane.Shared(t)
 	ns := cp.Namespace(t)
 	k := newKubectl(t, cp.AdminConfig(), ns)
-	args := []string{"pack", "--deployment", exampleWorkload, "-n", ns, "--jobs", exampleJobs, "--with", "pdb"}
+	args := []string{"pack", "--deployment", exampleWorkload, "-n", ns, "--jobs", exampleJobs, "--with", "pdb", "--image", "leasecron:v1"}
 
 	t.Run("folder", func(t *testing.T) {
 		dir := t.TempDir()
