@@ -108,16 +108,27 @@ func (s *Server) registerLeases(api huma.API) {
 	})
 }
 
+type acquireInput struct {
+	LeasePath
+	Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"255" doc:"Makes the request repeatable: while the lease is held, the same key from the same pod gives the same token. Choose a random one for each acquisition."`
+	Body AcquireLeaseRequest
+}
+
+// Resolve refuses a key that is there and empty, which huma takes for none: the client relies on it.
+func (*acquireInput) Resolve(ctx huma.Context) (problems []error) {
+	ctx.EachHeader(func(name, value string) {
+		if http.CanonicalHeaderKey(name) == "Idempotency-Key" && value == "" {
+			problems = append(problems, &huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "is empty: want 1 to 255 characters, or no such header"})
+		}
+	})
+	return problems
+}
+
 func (s *Server) registerAcquire(api huma.API) {
-	type input struct {
-		LeasePath
-		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"255" doc:"Makes the request repeatable: while the lease is held, the same key from the same pod gives the same token. Choose a random one for each acquisition."`
-		Body AcquireLeaseRequest
-	}
 	op := leaseOperation("acquireLease", "acquire", "Take a named lease", http.StatusConflict)
 	op.Description = "A conflict names the holder. Not re-entrant: who holds the lease is refused as well. After a 503 the lease may be held; " +
 		"repeat the request with the same Idempotency-Key."
-	huma.Register(api, op, func(ctx context.Context, in *input) (*leaseOutput, error) {
+	huma.Register(api, op, func(ctx context.Context, in *acquireInput) (*leaseOutput, error) {
 		if in.Body.WaitSeconds > 0 {
 			if !s.acquires.take() {
 				p := busy(fmt.Sprintf("%d acquisitions wait already", maxAcquires))

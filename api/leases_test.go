@@ -127,6 +127,9 @@ func TestRequestsForLeasesAreStrict(t *testing.T) {
 		"a negative wait":            {acquire, `{"holder":"w","ttlSeconds":30,"waitSeconds":-1}`, nil, 400, "body.waitSeconds"},
 		"a key that is not known":    {acquire, `{"holder":"w","ttlSeconds":30,"force":true}`, nil, 400, "body.force"},
 		"a key that comes twice":     {acquire, `{"holder":"w","holder":"v","ttlSeconds":30}`, nil, 400, "twice"},
+		"a key of the request that is empty": {
+			acquire, good, map[string][]string{"Idempotency-Key": {""}}, 400, "Idempotency-Key",
+		},
 		"a key of the request that is too long": {
 			acquire, good, map[string][]string{"Idempotency-Key": {long}}, 400, "Idempotency-Key",
 		},
