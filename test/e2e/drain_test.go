@@ -209,6 +209,37 @@ func TestSIGTERMContinuesADrain(t *testing.T) {
 	}
 }
 
+// R181: killed in its drain, a sidecar has handed over already: the other leads, and the run that was in
+// flight is settled once, as lost.
+func TestKilledInADrain(t *testing.T) {
+	t.Parallel()
+	c, leader, other := pair(t, nil)
+	id := inFlight(t, leader, "slow", time.Minute)
+	if status, _ := drainState(t, leader); status != 202 {
+		t.Errorf("POST /drain = %d, want 202", status)
+	}
+	cluster.Eventually(t, 5*time.Second, "the other leads", other.Leads)
+	leader.Kill()
+	cluster.Eventually(t, cluster.NodeTimeout+20*time.Second, "the run in flight is settled", func() bool {
+		return recordOf(t, c, id).State.Ended()
+	})
+	if r := recordOf(t, c, id); r.State != run.StateLost {
+		t.Errorf("the run is %s, want %s: its sidecar is gone", r.State, run.StateLost)
+	}
+	records := 0
+	for _, rec := range c.Recorded(t) {
+		for _, r := range rec.Runs {
+			if r.Occurrence == recordOf(t, c, id).Occurrence {
+				records++
+			}
+		}
+	}
+	if records != 1 {
+		t.Errorf("%d records of the occurrence, want one", records)
+	}
+	other.Stop(t, 10*time.Second)
+}
+
 // A follower has nothing to hand over, and when the leader dies it does not take its place.
 func TestDrainOfAFollower(t *testing.T) {
 	t.Parallel()
