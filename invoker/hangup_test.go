@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,37 +12,6 @@ import (
 	"github.com/leasecron/leasecron/invoker"
 	"github.com/leasecron/leasecron/test/app"
 )
-
-// R134: the app hangs up on an idle connection while the last question is asked: the last look at the socket
-// comes after it.
-func TestHangUpDuringTheLastQuestionIsNoFailedRun(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("a socket can be looked at on Linux only")
-	}
-	for range 200 {
-		// Nobody reads the connection when it is closed: what came before would be there unread.
-		s := &halfServer{last: "idle", half: make(chan struct{}), gone: make(chan struct{})}
-		url := s.start(t)
-		client := newClient(t, invoker.Options{})
-		checkOutcome(t, invoke(client, attempt(url)), succeeded, "")
-		var q ask
-		a := q.on(attempt(url))
-		mayStart := a.MayStart
-		var once sync.Once
-		a.MayStart = func() error {
-			once.Do(func() { close(s.half); <-s.gone })
-			return mayStart()
-		}
-		checkOutcome(t, invoke(client, a), succeeded, "")
-		if _, started := q.counts(); started != 1 {
-			t.Errorf("Started was told %d times", started)
-		}
-		if n := s.read(a.Run.ID); n != 1 {
-			t.Errorf("the request was read %d times", n)
-		}
-		client.Close()
-	}
-}
 
 // The control: an app that has read the request, or could have, before it hangs up has it, whatever
 // its kernel says then.

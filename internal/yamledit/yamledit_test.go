@@ -129,7 +129,7 @@ func TestApplyHoldsWhatItShould(t *testing.T) {
 		noted := append([]byte(note), text...)
 		got, ok := yamledit.Apply(noted, before, after)
 		if !ok {
-			t.Skip("gave up") // which is allowed
+			t.Skip("gave up") // which is allowed for a few draws: rapid fails where too few are left
 		}
 		if !strings.HasPrefix(string(got), note) {
 			t.Fatalf("the note is gone from\n%s", got)

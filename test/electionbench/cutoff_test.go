@@ -110,6 +110,18 @@ func cutOffOne(t *testing.T, s size, fault func(*faultproxy.Proxy)) (stopped, su
 // successor was told that its own has begun.
 func cutOffRival(t *testing.T, s size) (told, succeeded time.Duration) {
 	t.Helper()
+	for range 3 {
+		if told, succeeded, ok := tryCutOffRival(t, s); ok {
+			return told, succeeded
+		}
+	}
+	t.Fatal("client-go's holder lost its term by itself three times: the machine is too busy")
+	return 0, 0
+}
+
+// tryCutOffRival reports false where the holder had lost its term before it was disturbed.
+func tryCutOffRival(t *testing.T, s size) (told, succeeded time.Duration, ok bool) {
+	t.Helper()
 	cp := controlplane.Shared(t)
 	namespace := cp.Namespace(t)
 	proxy := faultproxy.Start(t, cp.AdminConfig())
@@ -122,15 +134,15 @@ func cutOffRival(t *testing.T, s size) (told, succeeded time.Duration) {
 	wait(300 * time.Millisecond) // a renewal may have been under way
 	last := record(t, cp, namespace)
 	if *last.HolderIdentity != "holder" {
-		t.Skip("client-go's holder lost its term by itself: the machine is too busy")
+		return 0, 0, false // by itself: the machine was too busy
 	}
 	renewed := last.RenewTime.Time
 	_, began := firstRival(t, 3*s.lease, follower)
 	select {
 	case at := <-holder.told:
-		return at.Sub(renewed), began.Sub(renewed)
+		return at.Sub(renewed), began.Sub(renewed), true
 	case <-time.After(3 * s.lease):
 		t.Fatal("client-go's elector was never told that its term is over")
-		return 0, 0
+		return 0, 0, false
 	}
 }
