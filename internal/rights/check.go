@@ -114,6 +114,8 @@ func (c *Check) Probe() (string, error) {
 func (c *Check) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var next time.Time // of the look that the timer is set for; zero: none
+	again := func(after time.Duration) { next = time.Now().Add(after); timer.Reset(after) }
 	var pause, retry time.Duration
 	for {
 		select {
@@ -122,7 +124,9 @@ func (c *Check) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-c.wake:
 			if soonest := c.lastLook().Add(leastBetween); time.Now().Before(soonest) {
-				timer.Reset(time.Until(soonest))
+				if next.IsZero() || next.After(soonest) { // a look that is due sooner stays
+					again(time.Until(soonest))
+				}
 				continue
 			}
 		}
@@ -131,12 +135,12 @@ func (c *Check) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case err != nil:
 			retry = min(max(2*retry, firstRetry), maxRetry)
-			timer.Reset(jitter(retry))
+			again(jitter(retry))
 		case missing:
 			retry, pause = 0, min(max(2*pause, firstPause), maxPause)
-			timer.Reset(jitter(pause))
+			again(jitter(pause))
 		default:
-			retry, pause = 0, 0
+			retry, pause, next = 0, 0, time.Time{}
 			timer.Stop()
 		}
 	}

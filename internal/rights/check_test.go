@@ -34,11 +34,16 @@ type fakeReviewer struct {
 	incomplete bool            // the rules leave everything out
 	err        error
 	asked      []string
+	meanwhile  func() // happens once, while it is asked
 }
 
 func (f *fakeReviewer) Review(_ context.Context, path string, question, answer any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if happens := f.meanwhile; happens != nil {
+		f.meanwhile = nil
+		happens()
+	}
 	kind := path[strings.LastIndexByte(path, '/')+1:]
 	f.asked = append(f.asked, kind)
 	if f.err != nil {
@@ -190,6 +195,28 @@ func TestAMissingRightIsLookedForAgain(t *testing.T) {
 		want := []string{"ERROR a right is missing", "INFO a right that was missing is granted"}
 		if diff := cmp.Diff(want, w.lines(t)); diff != "" || w.Missing() != 0 {
 			t.Errorf("%d missing (-want +got):\n%s", w.Missing(), diff)
+		}
+	})
+}
+
+// What is refused while the rights are asked for does not put off the look that follows.
+func TestARefusalDelaysNoLook(t *testing.T) {
+	const right = "update leases.coordination.k8s.io/shop-leasecron"
+	bubble(t, func(f *fakeReviewer) { f.err = errors.New("away") }, func(w *world) {
+		w.reviewer.set(func(f *fakeReviewer) {
+			f.err, f.lacks[right] = nil, true
+			f.meanwhile = func() { w.send(t, "PUT", theLease+"/shop-leasecron", 403) }
+		})
+		time.Sleep(time.Second) // the first retry
+		synctest.Wait()
+		if w.Missing() != 1 {
+			t.Fatalf("%d missing, want the one", w.Missing())
+		}
+		w.reviewer.set(func(f *fakeReviewer) { delete(f.lacks, right) })
+		time.Sleep(10 * time.Second) // the first pause
+		synctest.Wait()
+		if w.Missing() != 0 {
+			t.Errorf("%d missing ten seconds later, want it seen that the right is granted", w.Missing())
 		}
 	})
 }
