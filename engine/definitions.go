@@ -43,7 +43,10 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 		}
 		now := e.wall()
 		effective := now
-		if watermark.After(now) {
+		if c.Revision == 0 {
+			effective = want.seen(now)
+		}
+		if watermark.After(effective) {
 			effective = watermark
 		}
 		raised := raiseUnnamed(c, named, watermark)

@@ -150,7 +150,16 @@ type Engine struct {
 // desired is the set of jobs that the definitions' source last published.
 type desired struct {
 	jobs     []config.Job
-	sequence int // 0: nothing was published yet
+	sequence int       // 0: nothing was published yet
+	since    time.Time // when it was published, by the monotonic clock
+}
+
+// seen is since when this node knows what it shall run, by the wall clock that shows now.
+func (d desired) seen(now time.Time) time.Time {
+	if d.sequence == 0 {
+		return now
+	}
+	return now.Add(-time.Since(d.since)).Truncate(time.Microsecond)
 }
 
 // view is what the loop last knew; it is replaced as a whole and never changed.
@@ -229,10 +238,11 @@ func (e *Engine) poke() {
 }
 
 // Define publishes the set of jobs that shall be in force. The leader brings it into the
-// catalog; the other nodes keep it for the day that they lead.
+// catalog; the other nodes keep it for the day that they lead. The very first jobs of an app count from
+// here on, not from when somebody led: until then only the app was late.
 func (e *Engine) Define(jobs []config.Job) {
 	e.mu.Lock()
-	e.desired = desired{jobs: jobs, sequence: e.desired.sequence + 1}
+	e.desired = desired{jobs: jobs, sequence: e.desired.sequence + 1, since: time.Now()}
 	e.mu.Unlock()
 	e.poke()
 }

@@ -67,6 +67,10 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if _, err := e.o.Ledger.Read(ctx); err != nil {
 		return fmt.Errorf("read ledger: %w", err)
 	}
+	e.mu.Lock()
+	want := e.desired
+	e.mu.Unlock()
+	known := catalog.Term > 0 || t.lease.AnnotatedTerm() > 0
 	var before, cut time.Time
 	var number int64
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
@@ -77,11 +81,13 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		before, cut = l.Watermark, time.Time{}
 		l.Term = max(l.Term, catalog.Term, t.lease.AnnotatedTerm(), e.o.TermFloor-1) + 1
 		l.Holder, number = e.o.Node, l.Term
-		if limit := now.Add(e.o.MaxClockSkew); l.Watermark.IsZero() || l.Watermark.After(limit) {
-			if !l.Watermark.IsZero() {
-				cut = l.Watermark
-			}
+		switch {
+		case before.IsZero() && known:
 			l.Watermark = now
+		case before.IsZero():
+			l.Watermark = want.seen(now)
+		case before.After(now.Add(e.o.MaxClockSkew)):
+			l.Watermark, cut = now, before
 		}
 		return nil
 	})
@@ -97,7 +103,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	if before.IsZero() && (catalog.Term > 0 || t.lease.AnnotatedTerm() > 0) {
+	if before.IsZero() && known {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
 		e.emit(LedgerGone{Term: number})
 	}
