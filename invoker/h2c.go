@@ -25,8 +25,8 @@ func (t *h2cTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("a request without a gate")
 	}
 	var once sync.Once
-	var carrier *h2conn // written before RoundTrip returns, by the one dial
 	var mu sync.Mutex
+	var carrier *h2conn // of the one dial
 	inner := &http.Transport{
 		Proxy: nil,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -60,6 +60,11 @@ func (t *h2cTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := inner.RoundTrip(r)
 	if err != nil {
 		hangUp()
+		mu.Lock()
+		defer mu.Unlock()
+		if carrier != nil && carrier.answersInHTTP1() {
+			err = &http1Error{err}
+		}
 		return nil, err
 	}
 	resp.Body = &lastBody{resp.Body, hangUp}
@@ -100,6 +105,33 @@ type h2conn struct {
 	skip int               // bytes until the next frame
 	head [frameHeader]byte // of a frame header that a write has cut in two
 	have int
+
+	mu    sync.Mutex
+	heard []byte // what the app said first
+}
+
+// http1Error is a failure of HTTP/2 where the app has answered in HTTP/1, whatever the transport made of that.
+type http1Error struct{ error }
+
+// Unwrap returns what the transport said.
+func (e *http1Error) Unwrap() error { return e.error }
+
+// http1Answer begins a status line of HTTP/1, and no frame: it would be one of more bytes than are allowed.
+const http1Answer = "HTTP/1."
+
+// Read implements [net.Conn].
+func (c *h2conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = append(c.heard, p[:min(n, len(http1Answer)-len(c.heard))]...)
+	return n, err
+}
+
+func (c *h2conn) answersInHTTP1() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.heard) == http1Answer
 }
 
 // Write implements [net.Conn].

@@ -179,7 +179,7 @@ func unreachedMessage(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Addr != nil:
 		return fmt.Sprintf("connection refused by %s: is the app listening? check the job's target and the app's port", op.Addr)
 	default:
-		return cmp.Or(tlsMessage(err), "the app could not be reached: "+reason(err))
+		return cmp.Or(tlsMessage(err), "the app could not be reached: "+reason(err)+protocolHint(err))
 	}
 }
 
@@ -216,10 +216,10 @@ func socketMessage(op *net.OpError) string {
 	}
 }
 
-// protocolHint is for an answer in HTTP/1 to a request in HTTP/2, whose first bytes read as the length of a
-// frame. What the app made of the request stays unknown: bytes of it were written.
+// protocolHint is for an answer in HTTP/1 to a request in HTTP/2. If that was written, what the app made of it stays
+// unknown.
 func protocolHint(err error) string {
-	if !strings.Contains(err.Error(), "http2: frame too large") {
+	if _, ok := errors.AsType[*http1Error](err); !ok {
 		return ""
 	}
 	return "; it seems not to speak HTTP/2: is h2c in the job's target right?"

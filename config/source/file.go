@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/internal/logkey"
+	"github.com/leasecron/leasecron/internal/regularfile"
 )
 
 // FileOptions are what a [File] needs. Path is required.
@@ -246,16 +246,8 @@ func (r *fileReader) resolve(name string) ([]byte, error) {
 	return data, err
 }
 
-// readFile reads a regular file; opening a pipe or a device could hang for ever.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	file, err := os.Open(path)
+	file, err := regularfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -100,9 +100,9 @@ func TestFileThatCannotBegin(t *testing.T) {
 	tests := map[string]struct{ path, want string }{
 		"it is missing":     {filepath.Join(dir, "jobs.yaml"), "no such file"},
 		"its folder is":     {filepath.Join(dir, "etc", "jobs.yaml"), "no such file"},
-		"it is a folder":    {dir, "is no regular file"},
+		"it is a folder":    {dir, "is not a regular file"},
 		"it is no document": {invalid, "invalid.yaml:1:8: jobs[0] (job a): path is missing"},
-		"it never ends":     {"/dev/zero", "is no regular file"},
+		"it never ends":     {"/dev/zero", "is not a regular file"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/internal/regularfile"
 	"github.com/leasecron/leasecron/manifests"
 )
 
@@ -169,7 +170,7 @@ func (p *packCommand) readJobs(cmd *cobra.Command) (*manifests.Jobs, error) {
 		if key == settings.JobsKey || key != filepath.Base(key) || strings.HasPrefix(key, ".") {
 			return nil, fmt.Errorf("%q is no name of a file beside the document", key)
 		}
-		data, err := readSmall(filepath.Join(folder, key))
+		data, err := regularfile.Read(filepath.Join(folder, key), config.LargestDocument) // goes into a ConfigMap
 		if err == nil {
 			keys[key] = data
 		}
@@ -185,25 +186,18 @@ func (p *packCommand) readJobs(cmd *cobra.Command) (*manifests.Jobs, error) {
 	return &manifests.Jobs{Document: doc, Keys: keys}, nil
 }
 
-// readSmall reads a file that goes into a ConfigMap.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, config.LargestDocument+1))
-	if err == nil && len(data) > config.LargestDocument {
-		err = fmt.Errorf("%s is larger than a ConfigMap may be", path)
-	}
-	return data, err
-}
+// maxManifest is more than any file of a package has: what is larger was not made by pack.
+const maxManifest = 8 << 20
 
 // writeFolder writes the files of a package, and removes those of an earlier one that are not part of it any more.
 func writeFolder(dir string, files []manifests.File) error {
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if old, err := os.ReadFile(path); err == nil && !manifests.Made(old) {
+		old, err := regularfile.Read(path, maxManifest)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && !manifests.Made(old) {
 			return fmt.Errorf("%s is there and was not made by pack: choose another folder", path)
 		}
 	}
@@ -244,7 +238,7 @@ func staleFiles(dir string, files []manifests.File) ([]string, error) {
 			if !strings.HasSuffix(name, ".yaml") || slices.ContainsFunc(files, func(f manifests.File) bool { return f.Name == name }) {
 				continue
 			}
-			if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil && manifests.Made(content) {
+			if content, err := regularfile.Read(filepath.Join(dir, name), maxManifest); err == nil && manifests.Made(content) {
 				stale = append(stale, name)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/leasecron/leasecron/internal/kube"
+	"github.com/leasecron/leasecron/internal/regularfile"
 	"github.com/leasecron/leasecron/manifests"
 )
 
@@ -26,7 +27,7 @@ func checkFolder(dir string, files []manifests.File, out io.Writer) error {
 	differs := false
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		old, err := os.ReadFile(path)
+		old, err := regularfile.Read(path, maxManifest)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

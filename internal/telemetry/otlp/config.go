@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasecron/leasecron/internal/regularfile"
 )
 
 const (
@@ -151,10 +152,13 @@ func isToken(name string) bool {
 // isControl reports whether a character may not be in the value of a header field (section 5.5).
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
+// maxPEM bounds each file of certificates; the authorities that a system trusts have some 200 KiB.
+const maxPEM = 1 << 20
+
 func parseTLS(getenv func(string) string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if name, path := lookup(getenv, "CERTIFICATE"); path != "" {
-		pem, err := os.ReadFile(path)
+		pem, err := regularfile.Read(path, maxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -170,9 +174,17 @@ func parseTLS(getenv func(string) string) (*tls.Config, error) {
 	case cert == "" || key == "":
 		return nil, fmt.Errorf("%s and %s need each other: set both or none", certName, keyName)
 	default:
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		certPEM, err := regularfile.Read(cert, maxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", certName, err)
+		}
+		keyPEM, err := regularfile.Read(key, maxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", keyName, err)
+		}
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
+		if err != nil {
+			return nil, fmt.Errorf("%s and %s: %w", certName, keyName, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -294,7 +294,7 @@ func TestVariablesThatAreWrong(t *testing.T) {
 		"insecure":                     {env{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317", "OTEL_EXPORTER_OTLP_INSECURE": "yes"}, `OTEL_EXPORTER_OTLP_INSECURE="yes": want true or false`},
 		"a timeout with a unit":        {env{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, `OTEL_EXPORTER_OTLP_TIMEOUT="10s": want milliseconds`},
 		"a compression":                {env{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "want gzip or none"},
-		"a CA that is not there":       {env{"OTEL_EXPORTER_OTLP_CERTIFICATE": empty + "x"}, "OTEL_EXPORTER_OTLP_CERTIFICATE: open"},
+		"a CA that is not there":       {env{"OTEL_EXPORTER_OTLP_CERTIFICATE": empty + "x"}, "OTEL_EXPORTER_OTLP_CERTIFICATE: stat"},
 		"a CA without a certificate":   {env{"OTEL_EXPORTER_OTLP_CERTIFICATE": empty}, "holds no certificate"},
 		"half a key pair":              {env{"OTEL_EXPORTER_OTLP_CLIENT_KEY": empty}, "need each other"},
 	}
