@@ -380,3 +380,24 @@ func TestAfterAllKindsOfErrorsSomeoneLeadsAgain(t *testing.T) {
 		t.Errorf("it took %v from the end of the errors to a leader, want at most %v", took, duration+interval)
 	}
 }
+
+// Whoever replaces all objects of an app replaces the Lease too. Those who have seen its term do not forget
+// it, and write it into the new one at once, for those who have not.
+func TestANewLeaseObjectGetsTheTermThatTheOldOneHad(t *testing.T) {
+	t.Parallel()
+	a := open(t)
+	c := a.candidate(t, "pod-a")
+	c.Lead(t).Lease.SetTerm(12)
+	electiontest.Until(t, "the annotation", func() bool { return a.lease(t).Annotations[election.TermAnnotation] == "12" })
+	follower := a.candidate(t, "pod-b")
+	electiontest.Until(t, "the follower has seen it", func() bool { return follower.Elector.Status().Term == 12 })
+	c.Stop(t)
+	term := follower.Lead(t)
+	kubetest.DeleteLease(t, a.admin, a.ns, leaseName)
+	_ = term.Ended(t)
+	kubetest.Lease(t, a.admin, a.ns, leaseName, nil)
+	if got := follower.Lead(t).Lease.AnnotatedTerm(); got != 12 {
+		t.Errorf("AnnotatedTerm under the new object = %d, want 12", got)
+	}
+	electiontest.Until(t, "the annotation of the new object", func() bool { return a.lease(t).Annotations[election.TermAnnotation] == "12" })
+}

@@ -77,8 +77,8 @@ func (l *Lease) SetTerm(term int64) {
 	}
 }
 
-// AnnotatedTerm is the greatest fencing term of the leaders before, as the election record had it
-// when this term was won; 0: none is known. The next term must be greater.
+// AnnotatedTerm is the greatest fencing term of the leaders before that this process has seen in the
+// election record, when this term was won or earlier; 0: none is known. The next term must be greater.
 func (l *Lease) AnnotatedTerm() int64 { return l.annotated }
 
 // Resign gives the term up: the Lease is invalid when it returns. The elector releases the record once

@@ -66,6 +66,7 @@ func (r *record) hold(ctx context.Context, base *coordinationv1.Lease, anew bool
 	}
 	spec.LeaseDurationSeconds = new(int32(r.opts.Duration / time.Second)) //nolint:gosec // at most an hour
 	spec.RenewTime = new(metav1.NewMicroTime(sent.wall))
+	term = max(term, r.sight.greatestTerm()) // the object may be a new one, which knows of none
 	if known := (sighting{lease: base}).term(); term > known {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))
 	}

@@ -113,8 +113,9 @@ func (s sighting) next(identity, app string, own time.Duration) move {
 type sight struct {
 	changed chan struct{} // receives after each change
 
-	mu sync.Mutex
-	s  sighting
+	mu   sync.Mutex
+	s    sighting
+	term int64 // the greatest that the Lease ever carried, whatever has become of the object since
 }
 
 func newSight() *sight { return &sight{changed: make(chan struct{}, 1)} }
@@ -125,6 +126,14 @@ func (t *sight) get() sighting {
 	return t.s
 }
 
+// greatestTerm is the greatest fencing term that the Lease ever carried as far as this process has seen,
+// also before it was deleted or emptied.
+func (t *sight) greatestTerm() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.term
+}
+
 // see takes in the object as it was at some moment up to now. What is older than what is known is
 // dropped, as a watch may lag behind the answer to a write; except that instead of what the API
 // server has just refused as outdated (refused is its resourceVersion) anything counts: after a
@@ -133,6 +142,7 @@ func (t *sight) see(lease *coordinationv1.Lease, refused string) {
 	at := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.term = max(t.term, sighting{lease: lease}.term())
 	if old := t.s.lease; old != nil && lease != nil && old.ResourceVersion != refused {
 		if order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, old.ResourceVersion); err == nil && order < 0 {
 			return

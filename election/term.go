@@ -19,7 +19,7 @@ type renewal struct {
 
 // term leads one term that is held since the moment given, and answers with the pause before the next.
 func (k *Kubernetes) term(ctx context.Context, held instant, lead Lead) (pause time.Duration) {
-	lease := newLease(ctx, new(held.add(k.opts.RenewDeadline)), k.sight.get().term())
+	lease := newLease(ctx, new(held.add(k.opts.RenewDeadline)), k.sight.greatestTerm())
 	done := k.begin(ctx, lease, lead)
 	k.noticeHolder(k.sight.get())
 

@@ -120,7 +120,9 @@ type Engine struct {
 	term    *term            // nil while another node leads
 	held    map[string]*held // runs that the ledger shows, or may show, as this node's
 	desired desired
-	abandon error // set when the grace is over: what is still held is lost
+	// greatest is the floor of the next term; it has its own synchronisation.
+	greatest greatest
+	abandon  error // set when the grace is over: what is still held is lost
 	// forsaken: the app is gone, and with it what it had accepted.
 	forsaken bool
 
@@ -154,14 +156,6 @@ type desired struct {
 	since    time.Time // when it was published, by the monotonic clock
 }
 
-// seen is since when this node knows what it shall run, by the wall clock that shows now.
-func (d desired) seen(now time.Time) time.Time {
-	if d.sequence == 0 {
-		return now
-	}
-	return now.Add(-time.Since(d.since)).Truncate(time.Microsecond)
-}
-
 // view is what the loop last knew; it is replaced as a whole and never changed.
 type view struct {
 	ledger      *state.Ledger
@@ -181,6 +175,7 @@ func New(o Options) (*Engine, error) {
 		o: o, log: o.Logger.With(slog.String(logkey.Component, "engine")),
 		wake: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
 	}
+	e.watchDocuments()
 	e.watch = &documentWatch{engine: e, name: "ledger", watch: o.Ledger.Watch}
 	e.catalogWatch = &documentWatch{engine: e, name: "catalog", watch: o.Catalog.Watch}
 	e.view.Store(&view{ledger: &state.Ledger{}, definitions: plan.Compile(&state.Catalog{})})

@@ -78,10 +78,11 @@ func (a *app) Calls() []call {
 
 // lease is a leadership that a test ends.
 type lease struct {
-	mu       sync.Mutex
-	err      error
-	resigned error
-	cancel   context.CancelCauseFunc
+	mu        sync.Mutex
+	err       error
+	resigned  error
+	cancel    context.CancelCauseFunc
+	annotated int64
 }
 
 func (l *lease) Check() error {
@@ -89,7 +90,7 @@ func (l *lease) Check() error {
 	defer l.mu.Unlock()
 	return l.err
 }
-func (l *lease) AnnotatedTerm() int64 { return 0 }
+func (l *lease) AnnotatedTerm() int64 { return l.annotated }
 func (l *lease) SetTerm(int64)        {}
 
 func (l *lease) Resign(reason error) {
@@ -107,6 +108,8 @@ type node struct {
 	app    *app
 	stop   context.CancelFunc
 	ended  chan error
+	// annotated is what the Leases of its terms name.
+	annotated int64
 }
 
 func start(t *testing.T, store ledger.Store, name string, a *app, change ...func(*engine.Options)) *node {
@@ -134,7 +137,7 @@ func start(t *testing.T, store ledger.Store, name string, a *app, change ...func
 // hand-over as the elector does.
 func (n *node) lead() (l *lease, leave func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	l = &lease{cancel: cancel}
+	l = &lease{cancel: cancel, annotated: n.annotated}
 	done := make(chan error, 1)
 	go func() { done <- n.engine.Lead(ctx, l) }()
 	return l, func() {

@@ -27,7 +27,7 @@ func TestARunIsAskedForOnceHoweverLateTheAnswer(t *testing.T) {
 				leader.engine.Define(jobs)
 				asked.engine.Define(jobs)
 				_, leave := leader.lead()
-				time.Sleep(5 * time.Second)
+				time.Sleep(5*time.Second + 300*time.Millisecond) // between two instants: the leader writes nothing
 				way.Script(ledgertest.DropAnswer)
 				done := make(chan error, 1)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -46,7 +46,7 @@ type Invoker interface {
 type Lease interface {
 	// Check returns nil while the holder surely leads. It is cheap: it is asked before every send.
 	Check() error
-	// AnnotatedTerm is the fencing term that the Lease named when it was won.
+	// AnnotatedTerm is the greatest fencing term that the Lease ever named, as far as is known.
 	AnnotatedTerm() int64
 	// SetTerm tells the Lease which fencing term the ledger gave.
 	SetTerm(term int64)

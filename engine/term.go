@@ -70,16 +70,18 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 	e.mu.Lock()
 	want := e.desired
 	e.mu.Unlock()
-	known := catalog.Term > 0 || t.lease.AnnotatedTerm() > 0
+	e.greatest.note(t.lease.AnnotatedTerm())
 	var before, cut time.Time
 	var number int64
+	known := false // somebody has led before
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
 		if err := cmp.Or(t.lease.Check(), e.o.ClockCheck()); err != nil {
 			return err
 		}
 		now := e.wall() // of this call: one of before a pause would cut what others decided meanwhile
 		before, cut = l.Watermark, time.Time{}
-		l.Term = max(l.Term, catalog.Term, t.lease.AnnotatedTerm(), e.o.TermFloor-1) + 1
+		known = e.greatest.get() > 0
+		l.Term = max(l.Term, e.greatest.get(), e.o.TermFloor-1) + 1
 		l.Holder, number = e.o.Node, l.Term
 		switch {
 		case before.IsZero() && known:
