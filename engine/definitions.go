@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term) error {
 	}
 	t.sequence = want.sequence
 	if len(changed) > 0 {
+		slices.Sort(changed)
 		e.log.Info("job definitions changed", slog.Any("jobs", changed), slog.Int64("revision", catalog.Revision))
 	}
 	if catalog.Revision != t.definitions.Revision {

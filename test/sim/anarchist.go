@@ -43,7 +43,7 @@ func (a *anarchist) run(ctx context.Context) {
 			select {
 			case <-l.ctx.Done():
 			case <-ctx.Done():
-				l.end(errRetreat)
+				l.end(n.whyRetreat())
 			case <-n.dead:
 				l.end(errDead)
 			case <-timer.C:

@@ -301,7 +301,7 @@ func (c *candidate) keep(ctx context.Context, l *lease, held instant) {
 		select {
 		case <-l.ctx.Done():
 		case <-ctx.Done():
-			l.end(errRetreat)
+			l.end(n.whyRetreat())
 		case <-c.news:
 			if record, _, _ := c.sight(); record.Holder != n.name {
 				l.end(errLeaseTaken)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -30,6 +31,21 @@ func (d dice) of(purpose string, occasion ...any) *rand.Rand {
 		}
 	}
 	return rand.New(rand.NewPCG(h, mix(h)))
+}
+
+// askedBy is the context of a request, by which the calls that it makes are told from those of others:
+// requests that were held up by the same thing go on at the same moment, and then the dice have to answer each of
+// them in its own way, or who comes first would be a matter of chance.
+func askedBy(who string) context.Context {
+	return context.WithValue(context.Background(), askerKey{}, " for "+who)
+}
+
+type askerKey struct{}
+
+// asker is who asks, as the name of a purpose goes on; empty: the loops of the process itself.
+func asker(ctx context.Context) string {
+	who, _ := ctx.Value(askerKey{}).(string)
+	return who
 }
 
 func mixString(h uint64, s string) uint64 {

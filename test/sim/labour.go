@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -28,8 +29,8 @@ type labour struct {
 // accept has the app take a run on: it works beside its answer, and may be the quicker of the two.
 func (i *invoker) accept(ctx context.Context, a run.Attempt, job config.Job, does answer, work time.Duration) run.Outcome {
 	w := i.node.world
-	who := "labour of " + a.Run.Occurrence
-	r := w.dice.of(who, a.Run.Attempt)
+	who := "labour of " + a.Run.Occurrence + " " + strconv.Itoa(a.Run.Attempt)
+	r := w.dice.of(who)
 	l := &labour{world: w, place: i.node.place, who: who, job: job, run: a.Run, does: does, work: work, heeds: chance(r, 0.5)}
 	if !w.isQuiet() && chance(r, 0.5) {
 		l.work = between(r, 2*time.Second, 30*time.Second)
@@ -51,7 +52,7 @@ func (i *invoker) accept(ctx context.Context, a run.Attempt, job config.Job, doe
 // do works, says now and then that it does, and says how it ended until somebody has heard it.
 func (l *labour) do() {
 	w := l.world
-	r := w.dice.of(l.who, "work", l.run.Attempt)
+	r := w.dice.of(l.who, "work")
 	every := time.Hour
 	if limit := l.job.HeartbeatTimeout; limit > 0 {
 		every = limit / 3
@@ -171,7 +172,7 @@ func (l *labour) ask(n *node, do func(context.Context, *node)) {
 	if n == nil || n.gate(l.who) != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(askedBy(l.who), 10*time.Second)
 	defer cancel()
 	do(ctx, n)
 }

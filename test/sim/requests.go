@@ -12,10 +12,11 @@ import (
 // request asks a node for something, as its API does. Number tells requests apart.
 func (w *world) request(n *node, number int, ask func(ctx context.Context)) {
 	w.tasks.Go(func() {
-		if n.gate("request "+strconv.Itoa(number)) != nil {
+		who := "request " + strconv.Itoa(number)
+		if n.gate(who) != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(askedBy(who), 15*time.Second)
 		defer cancel()
 		ask(ctx)
 	})
@@ -37,6 +38,12 @@ func (w *world) enqueue(slot, job, number int) {
 		}
 	})
 }
+
+// The numbers of requests that follow from something: those that a scenario draws are smaller.
+const (
+	taken  = 1_000_000 // to take a pause back
+	tidied = 2_000_000 // to tidy up
+)
 
 // order is a pause that somebody asks for and takes back later.
 type order struct {
@@ -63,7 +70,7 @@ func (w *world) hold(o order) {
 		w.logf(n.name, "PAUSED %q: %v", key, err)
 	})
 	w.later(o.lasts, func() {
-		w.request(n, o.number, func(ctx context.Context) {
+		w.request(n, taken+o.number, func(ctx context.Context) {
 			err := n.engine.Resume(ctx, key, o.skip)
 			w.logf(n.name, "RESUMED %q, skip %v: %v", key, o.skip, err)
 		})
@@ -78,7 +85,7 @@ func (w *world) tidy() {
 		n := nodes[round%len(nodes)]
 		paused, review := w.check.waiting()
 		for i, name := range paused {
-			w.request(n, 1000*round+i, func(ctx context.Context) {
+			w.request(n, tidied+1000*round+i, func(ctx context.Context) {
 				key := run.Key{Job: name}
 				if name == state.PauseAll {
 					key = run.Key{}
@@ -86,7 +93,7 @@ func (w *world) tidy() {
 				w.logf(n.name, "RESUMED %q: %v", key, n.engine.Resume(ctx, key, false))
 			})
 		}
-		w.request(n, 1000*round+500, func(ctx context.Context) {
+		w.request(n, tidied+1000*round+500, func(ctx context.Context) {
 			for _, id := range review { // one after the other, as a person does it
 				_, err := n.engine.Resolve(ctx, id, run.StateSucceeded, "it was done")
 				w.logf(n.name, "RESOLVED run %s: %v", id, err)

@@ -64,6 +64,7 @@ func (s *store) Close() error { return nil }
 // may yet.
 func call[T any](ctx context.Context, n *node, group, what string, timeout time.Duration, apply func() (T, error)) (T, error) {
 	var nothing T
+	what += asker(ctx)
 	if err := n.gate(what); err != nil {
 		return nothing, err
 	}
@@ -71,6 +72,7 @@ func call[T any](ctx context.Context, n *node, group, what string, timeout time.
 		return nothing, context.Cause(ctx)
 	}
 	w := n.world
+	n.soleCaller(what)
 	r := w.dice.roll(what, n.life)
 	quiet, slow := w.isQuiet(), w.slow
 	if quiet {
@@ -157,6 +159,19 @@ func call[T any](ctx context.Context, n *node, group, what string, timeout time.
 		return nothing, fmt.Errorf("%w: %w", errNoAnswer, dead)
 	}
 	return got.value, got.err
+}
+
+// soleCaller checks that nobody else makes the same call at the same moment: the dice would have the same
+// answer for both, and whose call arrives first would be a matter of chance.
+func (n *node) soleCaller(what string) {
+	now := time.Now()
+	n.mu.Lock()
+	twin := n.asked[what].Equal(now)
+	n.asked[what] = now
+	n.mu.Unlock()
+	if twin {
+		n.world.check.fail("the simulation cannot repeat itself: %s makes two calls to %s at once, which nothing tells apart", n.name, what)
+	}
 }
 
 // watch tells of the changes of an object, late, and with breaks.
