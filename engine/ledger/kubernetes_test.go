@@ -475,7 +475,7 @@ func TestSwapsThroughAPartition(t *testing.T) {
 	cfg := c.sidecar(t, "app")
 	c.create(t, "app", ledger.NameLedger)
 	proxy := faultproxy.Start(t, cfg)
-	for name, breakIt := range map[string]func(){"packets vanish": proxy.Blackhole, "connections are refused": proxy.Cut} {
+	for name, breakIt := range map[string]func() *faultproxy.Effect{"packets vanish": proxy.Blackhole, "connections are refused": proxy.Cut} {
 		t.Run(name, func(t *testing.T) {
 			doc := newTally(c.open(t, proxy.Config(), "app", 300*time.Millisecond))
 			before, _, err := doc.Swap(t.Context(), increment)

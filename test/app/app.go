@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -63,13 +64,11 @@ type Options struct {
 
 // App is a running app. Its methods may be called concurrently.
 type App struct {
-	opts     Options
-	listener net.Listener
-	server   *http.Server
-	closing  chan struct{} // closed by Close: ends every behaviour that waits
-	served   chan struct{}
+	opts    Options
+	address string
 
 	mu      sync.Mutex
+	life    *life // nil while down
 	calls   []Call
 	changed chan struct{} // closed and replaced at each call
 	scripts map[string][]Behavior
@@ -77,61 +76,124 @@ type App struct {
 	closed  bool
 }
 
+// life is the app between two times of being down.
+type life struct {
+	server *http.Server
+	ending chan struct{} // closed at its end: ends every behaviour that waits
+	served chan struct{}
+	conns  atomic.Int64 // that are open
+}
+
 // Start starts an app that answers 200 to everything until it is told otherwise.
 func Start(o Options) (*App, error) {
 	if o.Address == "" {
 		o.Address = "127.0.0.1:0"
 	}
-	var lc net.ListenConfig
-	network := "tcp"
-	if strings.HasPrefix(o.Address, "/") {
-		network = "unix"
+	a := &App{
+		opts:    o,
+		address: o.Address,
+		changed: make(chan struct{}),
+		scripts: make(map[string][]Behavior),
+		idle:    make(map[net.Conn]bool),
 	}
-	l, err := lc.Listen(context.Background(), network, o.Address)
-	if err != nil {
+	if err := a.Up(); err != nil {
 		return nil, fmt.Errorf("start test app: %w", err)
 	}
-	a := &App{
-		opts:     o,
-		listener: l,
-		closing:  make(chan struct{}),
-		served:   make(chan struct{}),
-		changed:  make(chan struct{}),
-		scripts:  make(map[string][]Behavior),
-		idle:     make(map[net.Conn]bool),
+	return a, nil
+}
+
+// Up has the app listen again after [App.Down], at the same address. It does nothing while the app is up, or
+// after Close. The address may be taken meanwhile, unless it is one of its own ([FreeAddress]).
+func (a *App) Up() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.life != nil || a.closed {
+		return nil
 	}
-	a.server = &http.Server{
-		Handler:           a,
-		ConnState:         a.connState,
+	var lc net.ListenConfig
+	network := "tcp"
+	if strings.HasPrefix(a.address, "/") {
+		network = "unix"
+	}
+	l, err := lc.Listen(context.Background(), network, a.address)
+	if err != nil {
+		return err
+	}
+	a.address = l.Addr().String()
+	n := &life{ending: make(chan struct{}), served: make(chan struct{})}
+	n.server = &http.Server{
+		Handler: a,
+		ConnState: func(c net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				n.conns.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				n.conns.Add(-1)
+			case http.StateActive, http.StateIdle:
+			}
+			a.connState(c, s)
+		},
 		ConnContext:       withConn,
 		ReadHeaderTimeout: time.Minute,
-		IdleTimeout:       cmp.Or(o.KeepIdle, time.Hour),
+		IdleTimeout:       cmp.Or(a.opts.KeepIdle, time.Hour),
 	}
-	if o.H2C {
-		a.server.Protocols = new(http.Protocols)
-		a.server.Protocols.SetUnencryptedHTTP2(true)
+	if a.opts.H2C {
+		n.server.Protocols = new(http.Protocols)
+		n.server.Protocols.SetUnencryptedHTTP2(true)
 	}
+	a.life = n
 	go func() {
-		defer close(a.served)
-		_ = a.server.Serve(tap{l})
+		defer close(n.served)
+		_ = n.server.Serve(tap{l})
 	}()
-	return a, nil
+	return nil
+}
+
+// Down ends the app as the death of its process would: connections break, new ones are refused, and
+// whoever waits for an answer gets none. It returns how many connections were open. [App.Up] ends it.
+func (a *App) Down() (broken int) {
+	a.mu.Lock()
+	n := a.life
+	a.life = nil
+	if n != nil {
+		broken = int(n.conns.Load())
+		close(n.ending)
+	}
+	a.mu.Unlock()
+	if n == nil {
+		return 0
+	}
+	_ = n.server.Close()
+	<-n.served
+	return broken
 }
 
 // Close closes every connection and waits until nothing is served any more.
 func (a *App) Close() {
 	a.mu.Lock()
-	if !a.closed {
-		a.closed = true
-		close(a.closing)
-	}
+	a.closed = true
 	a.mu.Unlock()
-	_ = a.server.Close()
-	<-a.served
+	a.Down()
+}
+
+// ending is closed when the app goes down, or is down.
+func (a *App) ending() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.life != nil {
+		return a.life.ending
+	}
+	down := make(chan struct{})
+	close(down)
+	return down
 }
 
 // Address is the host and port at which the app listens.
-func (a *App) Address() string { return a.listener.Addr().String() }
+func (a *App) Address() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.address
+}
 
 // URL is the app's base URL, without a trailing slash.
 func (a *App) URL() string {
@@ -192,6 +254,7 @@ func (a *App) CloseIdle() {
 
 // CloseIdleEvery does [App.CloseIdle] at each interval until ctx ends.
 func (a *App) CloseIdleEvery(ctx context.Context, interval time.Duration) {
+	ending := a.ending()
 	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
@@ -200,7 +263,7 @@ func (a *App) CloseIdleEvery(ctx context.Context, interval time.Duration) {
 			a.CloseIdle()
 		case <-ctx.Done():
 			return
-		case <-a.closing:
+		case <-ending:
 			return
 		}
 	}

@@ -88,6 +88,59 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	}
 }
 
+// TestDownIsTheEndOfAProcess: connections break, whoever waits gets no answer, new connections are
+// refused, and later it is there again, at the same address.
+func TestDownIsTheEndOfAProcess(t *testing.T) {
+	address, err := app.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Start(app.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	a.Script("/", app.After(time.Hour, app.Status(200)))
+	waiting := make(chan error, 1)
+	go func() {
+		_, _, err := post(t, a.URL()+"/", "{}")
+		waiting <- err
+	}()
+	if _, err := a.WaitFor(1, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if broken := a.Down(); broken != 1 {
+		t.Errorf("%d connections broke, want 1", broken)
+	}
+	if err := <-waiting; err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the request under way ended with %v, want a broken connection", err)
+	}
+	if broken := a.Down(); broken != 0 {
+		t.Errorf("%d connections broke while it was down", broken)
+	}
+	if _, _, err := post(t, a.URL()+"/x", "{}"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("while it is down: %v, want connection refused", err)
+	}
+	for range 2 { // the second time it is up already
+		if err := a.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _, err := post(t, a.URL()+"/x", "{}"); status != 200 || a.Address() != address {
+		t.Errorf("up again at %s: status %d, %v; want 200 at %s", a.Address(), status, err, address)
+	}
+	if calls := a.Calls(); len(calls) != 2 {
+		t.Errorf("%d calls are recorded, want 2", len(calls))
+	}
+	a.Close()
+	if err := a.Up(); err != nil {
+		t.Errorf("Up after Close: %v", err)
+	}
+	if _, _, err := post(t, a.URL()+"/x", "{}"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("after Close: %v, want connection refused", err)
+	}
+}
+
 func TestCommandPrintsItsAddressAndLogsArrivals(t *testing.T) {
 	dir := t.TempDir()
 	binary, log := filepath.Join(dir, "testapp"), filepath.Join(dir, "log")

@@ -38,7 +38,7 @@ func After(d time.Duration, next Behavior) Behavior {
 // Never does not answer as long as the app is up.
 func Never() Behavior {
 	return func(a *App, _ http.ResponseWriter, _ *http.Request) {
-		<-a.closing
+		<-a.ending()
 		panic(http.ErrAbortHandler) // or the server would answer 200
 	}
 }
@@ -105,7 +105,7 @@ func (a *App) pause(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-a.closing:
+	case <-a.ending():
 		return false
 	}
 }

@@ -39,7 +39,7 @@ func cutOff(t *testing.T, table *table) {
 		{"what concerns the Lease hangs, the ledger can be written", 4.1, func(p *faultproxy.Proxy) {
 			p.Inject(faultproxy.Hang(), faultproxy.Resource("leases"))
 		}},
-		{"packets vanish", 4.2, (*faultproxy.Proxy).Blackhole},
+		{"packets vanish", 4.2, func(p *faultproxy.Proxy) { p.Blackhole() }},
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 
 // gate is open, or holds everyone who wants to pass.
 type gate struct {
+	stalled func() // told whenever someone has to wait
+
 	mu   sync.Mutex
 	open chan struct{} // closed: open
 }
 
-func newGate() *gate {
-	g := &gate{open: make(chan struct{})}
+func newGate(stalled func()) *gate {
+	g := &gate{stalled: stalled, open: make(chan struct{})}
 	close(g.open)
 	return g
 }
@@ -52,28 +54,36 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	// After the read, not before: what arrives during a partition must not come through a
 	// read that was already waiting.
-	if !c.pass() {
+	if !c.pass(n > 0) {
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	if !c.pass() {
+	if !c.pass(true) {
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(b)
 }
 
-func (c *conn) pass() bool {
-	for {
-		opened := c.gate.opened()
-		select {
-		case <-opened:
-			return true
-		case <-c.closed:
-			return false
+// pass waits until the gate is open; false when the connection closes before. traffic says that
+// something waits, not only the end of the connection.
+func (c *conn) pass(traffic bool) bool {
+	opened := c.gate.opened()
+	select {
+	case <-opened:
+		return true
+	default:
+		if traffic {
+			c.gate.stalled()
 		}
+	}
+	select {
+	case <-opened:
+		return true
+	case <-c.closed:
+		return false
 	}
 }
 
@@ -131,8 +141,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// cut stops listening and breaks all connections.
-func (l *listener) cut() {
+// cut stops listening, breaks all connections, and returns how many these were.
+func (l *listener) cut() int {
 	_ = l.Listener.Close()
 	l.mu.Lock()
 	l.dead = true
@@ -144,6 +154,7 @@ func (l *listener) cut() {
 	for _, c := range conns {
 		c.reset()
 	}
+	return len(conns)
 }
 
 type connKey struct{}

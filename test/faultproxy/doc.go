@@ -13,6 +13,10 @@
 //	p.Cut()       // connections end, new ones are refused: a dead server
 //	p.Heal()      // everything works again
 //
+//	e := p.Befall(faultproxy.Reset(), faultproxy.Resource("leases"))
+//	e.End()  // this fault is over, others go on
+//	e.Hits() // what it has befallen: a fault that nothing met proves nothing
+//
 //	p.Count(faultproxy.Verb("update")) // how many requests there were
 //
 // Who the client is, is decided by the proxy's own connection where the access is a client

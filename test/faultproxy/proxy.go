@@ -38,12 +38,16 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	listener *listener // nil while cut
+	cuts     []*Effect
+	holes    []*Effect
 	faults   []*injected
 	requests []*Request
+	closed   bool
 }
 
 type injected struct {
 	Fault
+	*Effect
 	matches []Match
 	left    int // how many requests it still applies to; -1: all
 	removed chan struct{}
@@ -83,7 +87,8 @@ func newProxy(target *rest.Config) (*Proxy, error) {
 		return nil, err
 	}
 
-	p := &Proxy{target: rest.CopyConfig(target), ca: ca, gate: newGate()}
+	p := &Proxy{target: rest.CopyConfig(target), ca: ca}
+	p.gate = newGate(p.stalled)
 	silent := stdlog.New(io.Discard, "", 0) // broken connections are what this is for
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
@@ -128,14 +133,19 @@ func (p *Proxy) ConfigFor(cfg *rest.Config) *rest.Config {
 // match, for all. Of several that fit a request the first injected is taken. The returned
 // function removes it; so does Heal.
 func (p *Proxy) Inject(f Fault, matches ...Match) (remove func()) {
-	in := &injected{Fault: f, matches: matches, left: -1, removed: make(chan struct{})}
+	return p.Befall(f, matches...).End
+}
+
+// Befall is [Proxy.Inject] for those who want to know whether any request was befallen.
+func (p *Proxy) Befall(f Fault, matches ...Match) *Effect {
+	in := &injected{Fault: f, Effect: &Effect{}, matches: matches, left: -1, removed: make(chan struct{})}
 	if f.times > 0 {
 		in.left = f.times
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, in)
-	return sync.OnceFunc(func() {
+	in.end = sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if i := slices.Index(p.faults, in); i >= 0 {
@@ -143,35 +153,81 @@ func (p *Proxy) Inject(f Fault, matches ...Match) (remove func()) {
 			close(in.removed)
 		}
 	})
+	return in.Effect
 }
 
-// Cut breaks all connections and refuses new ones, as if the API server had died.
-func (p *Proxy) Cut() {
+// Cut breaks all connections and refuses new ones, as if the API server had died. It hits the
+// connections that it breaks; those that are refused nobody can count.
+func (p *Proxy) Cut() *Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	e := &Effect{}
+	e.end = sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(p.cuts, e); i >= 0 {
+			p.cuts = slices.Delete(p.cuts, i, i+1)
+		}
+		p.mend()
+	})
+	p.cuts = append(p.cuts, e)
 	if p.listener != nil {
-		p.listener.cut()
+		e.hits.Add(int64(p.listener.cut()))
 		p.listener = nil
 	}
+	return e
 }
 
 // Blackhole lets nothing through in either direction, while connections stay and new ones
-// are taken: a partition. What was sent meanwhile arrives after Heal, as TCP would have it.
-func (p *Proxy) Blackhole() { p.gate.set(false) }
+// are taken: a partition. What was sent meanwhile arrives after its end, as TCP would have it. It
+// hits whatever has to wait for that.
+func (p *Proxy) Blackhole() *Effect {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := &Effect{}
+	e.end = sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(p.holes, e); i >= 0 {
+			p.holes = slices.Delete(p.holes, i, i+1)
+		}
+		p.mend()
+	})
+	p.holes = append(p.holes, e)
+	p.gate.set(false)
+	return e
+}
 
-// Heal ends Cut and Blackhole and removes all faults. It panics if the proxy's port has been
-// taken by another process since the Cut.
+// Heal ends Cut and Blackhole and removes all faults, whoever caused them. It panics if the proxy's
+// port has been taken by another process since the Cut.
 func (p *Proxy) Heal() {
-	p.gate.set(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.removeFaults()
-	if p.listener == nil {
+	p.cuts, p.holes = nil, nil
+	p.mend()
+}
+
+// mend opens what no Cut and no Blackhole keeps closed any more. It must be called with mu held.
+func (p *Proxy) mend() {
+	if len(p.holes) == 0 {
+		p.gate.set(true)
+	}
+	if p.listener == nil && len(p.cuts) == 0 && !p.closed {
 		l, err := net.Listen("tcp", p.address)
 		if err != nil {
 			panic(fmt.Sprintf("fault proxy: listen again: %v", err))
 		}
 		p.listen(l)
+	}
+}
+
+// stalled counts something that has to wait until a Blackhole ends.
+func (p *Proxy) stalled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.holes {
+		e.hits.Add(1)
 	}
 }
 
@@ -221,11 +277,12 @@ func (p *Proxy) WaitFor(t testing.TB, timeout time.Duration, n int, matches ...M
 }
 
 func (p *Proxy) close() {
-	p.mu.Lock()
-	p.removeFaults()
-	p.mu.Unlock()
 	p.Cut()
+	p.mu.Lock()
+	p.closed = true
+	p.removeFaults()
 	p.gate.set(true)
+	p.mu.Unlock()
 	_ = p.server.Close()
 }
 
@@ -255,6 +312,7 @@ func (p *Proxy) take(r *Request) *injected {
 		if in.left > 0 {
 			in.left--
 		}
+		in.hits.Add(1)
 		return in
 	}
 	return nil

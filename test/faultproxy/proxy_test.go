@@ -239,6 +239,71 @@ func TestBlackholeStallsOldAndNewConnectionsAndDeliversAfterwards(t *testing.T) 
 	})
 }
 
+// TestEffects: each fault knows what it has befallen, and its end is that of no other.
+func TestEffects(t *testing.T) {
+	protocols(t, func(r rig) {
+		t, p, client := r.t, r.p, r.client
+		reaches := func() bool {
+			_, err := post(t.Context(), client, p.URL()+"/x")
+			return err == nil
+		}
+		hits := func(what string, e *faultproxy.Effect, want int) {
+			t.Helper()
+			if got := e.Hits(); got != want {
+				t.Errorf("%s has %d hits, want %d", what, got, want)
+			}
+		}
+
+		unmet := p.Befall(faultproxy.Reset(), faultproxy.Path("^/nobody$"))
+		met := p.Befall(faultproxy.Status(503, 0).Times(2), faultproxy.Path("^/x$"))
+		for range 3 {
+			reaches()
+		}
+		hits("a fault that no request meets", unmet, 0)
+		hits("one that is over after two", met, 2)
+
+		first := p.Cut()
+		second := p.Cut()
+		hits("the Cut that broke the connection", first, 1)
+		hits("one that found none", second, 0)
+		first.End()
+		if reaches() {
+			t.Error("the end of one Cut ended the other")
+		}
+		second.End()
+		if !reaches() {
+			t.Error("refused after the last Cut has ended")
+		}
+
+		hole, other := p.Blackhole(), p.Blackhole()
+		hits("a partition without traffic", hole, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := post(ctx, client, p.URL()+"/x"); err == nil {
+			t.Error("a request came through a partition")
+		}
+		if hole.Hits() == 0 {
+			t.Error("a partition that held a request up has no hits")
+		}
+		hole.End()
+		ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := post(ctx, client, p.URL()+"/x"); err == nil {
+			t.Error("the end of one partition ended the other")
+		}
+		late := p.Befall(faultproxy.Status(503, 0), faultproxy.Path("^/late$"))
+		other.End()
+		other.End() // harmless
+		if !reaches() {
+			t.Error("nothing comes through after the last partition has ended")
+		}
+		if res, err := post(t.Context(), client, p.URL()+"/late"); err != nil || res.status != 503 {
+			t.Errorf("the end of a partition removed another fault: %+v, %v", res, err)
+		}
+		hits("the other fault", late, 1)
+	})
+}
+
 func TestRequestsAreDescribedAsKubernetesSeesThem(t *testing.T) {
 	u := startUpstream(t)
 	p := faultproxy.Start(t, &rest.Config{Host: u.URL})
