@@ -162,8 +162,8 @@ func breakWays(ctx context.Context, ways []*faultproxy.Proxy) {
 			func() { proxy.Inject(faultproxy.DelayAnswer(250*time.Millisecond).Times(2), update) },
 			func() { proxy.Inject(faultproxy.Hang().Times(1), all) },
 			func() { proxy.Inject(faultproxy.HangAnswer().Times(1), update) },
-			proxy.Blackhole,
-			proxy.Cut,
+			func() { proxy.Blackhole() },
+			func() { proxy.Cut() },
 		}
 		group.Go(func() {
 			for ctx.Err() == nil {
