@@ -68,9 +68,7 @@ func Plan(in Input, l *state.Ledger) Result {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, run.Key.Compare)
-	for _, key := range slices.Compact(keys) {
-		p.decide(key)
-	}
+	p.decideAll(slices.Compact(keys))
 	p.moveCursors()
 	p.assign()
 	return p.res
@@ -100,60 +98,6 @@ type standing struct {
 	// before it.
 	at             time.Time
 	lags, advanced bool
-}
-
-// decide works off the undecided instants of one trigger up to the horizon.
-func (p *planner) decide(key run.Key) {
-	track := p.in.Definitions.Tracks[key]
-	before := p.l.Triggers[key]
-	if track == nil || p.in.Definitions.left(key.Job, p.in.Now) {
-		// A job that left the document stops: what it had not decided is not decided any more.
-		p.looked = append(p.looked, standing{key: key})
-		return
-	}
-	remembered := before
-	if remembered.AwaitsEnd && !p.unfinished(key) {
-		// Its run is gone without a trace: no trigger may stand still for ever (R107).
-		remembered.AwaitsEnd, remembered.LastEnd = false, p.in.Now
-	}
-	remembered = possible(remembered, p.in.Now)
-	if remembered.LastEnd.After(p.in.Now) {
-		remembered.LastEnd = p.in.Now // by a clock that was ahead of this one
-	}
-	cursor := from(remembered, p.l.Watermark)
-	now := standing{key: key}
-	ok, blocked := false, false
-	for range maxPerTurn {
-		var s *segment
-		now.at, s, ok = track.first(cursor, remembered)
-		if !ok || now.at.After(p.in.Horizon) {
-			break
-		}
-		var done time.Time
-		done, blocked = p.step(key, s, now.at, &remembered)
-		if blocked {
-			break
-		}
-		cursor, now.advanced = done, true
-	}
-	if !ok {
-		now.at = time.Time{}
-	}
-	due := ok && !now.at.After(p.in.Horizon) // blocked, paused, or more than one turn decides
-	// An instant that is not due but was when a turn before looked further ahead, or when the clock
-	// had not been set back: the watermark has passed it undecided, so it keeps its entry.
-	now.lags = due || ok && now.at.Before(p.l.Watermark)
-	switch {
-	case due && !blocked:
-		p.res.Next = earlier(p.res.Next, p.in.Now)
-	case ok && !due:
-		p.res.Next = earlier(p.res.Next, now.at)
-	}
-	if !due {
-		remembered.NextCatchUp = time.Time{}
-	}
-	now.remembered = remembered
-	p.looked = append(p.looked, now)
 }
 
 // mostAhead is how far ahead of the planner's clock a remembered time may lie: those of sidecars
