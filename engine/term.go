@@ -28,10 +28,11 @@ type term struct {
 	definitions *plan.Definitions
 	index       *plan.Index
 	silence     silence
-	sequence    int       // of the desired jobs that are in the catalog
-	failing     time.Time // since when swaps fail; zero: they do not
-	maxOpen     int       // of the next plan; 0: as many as the planner allows
-	announce    bool      // the jobs in force changed and nobody was told yet
+	sequence    int                          // of the desired jobs that are in the catalog
+	failing     time.Time                    // since when swaps fail; zero: they do not
+	maxOpen     int                          // of the next plan; 0: as many as the planner allows
+	past        chan map[string]state.Latest // what the history told late; nil: in time
+	announce    bool                         // the jobs in force changed and nobody was told yet
 }
 
 // Lead plans for as long as ctx lasts and the lease is valid. It returns when this node starts
@@ -58,7 +59,7 @@ func (e *Engine) Lead(ctx context.Context, lease Lease) error {
 
 // takeOver makes this node the leader in the ledger: the swap that gives it a term, which fences
 // every leader before it.
-func (e *Engine) takeOver(ctx context.Context, t *term) error {
+func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 	catalog, err := e.o.Catalog.Read(ctx)
 	if err != nil {
 		return fmt.Errorf("read catalog: %w", err)
@@ -100,11 +101,9 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		// The swap is stored, but its answer was lost, and another leader has taken over since.
 		return fmt.Errorf("take over in the ledger: %w", ErrTermOver)
 	}
-	// After the ledger: what has left that for the history meanwhile is in neither otherwise.
-	history, err := e.o.History.Read(ctx)
-	if err != nil {
-		return fmt.Errorf("read history: %w", err)
-	}
+	// From here on the term is this node's, whatever else goes wrong.
+	t.number, t.catalog, t.silence = number, catalog, newSilence()
+	t.lease.SetTerm(t.number)
 	if before.IsZero() && known {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
 		e.emit(LedgerGone{Term: number})
@@ -113,14 +112,15 @@ func (e *Engine) takeOver(ctx context.Context, t *term) error {
 		e.log.Error("the ledger's watermark lay in the future and was cut to now", slog.Time("watermark", cut))
 		e.emit(WatermarkCut{Watermark: cut})
 	}
-	t.number = number
-	t.catalog = catalog
-	t.silence = newSilence()
-	t.lease.SetTerm(t.number)
+	past, pastErr := e.past(ctx, pastWait)
 	e.publish(func(v *view) {
-		v.leading, v.term, v.latest = true, t.number, latestOf(history)
+		v.leading, v.term = true, t.number
+		v.remember(past)
 		v.setLedger(ledger)
 	})
+	if pastErr != nil {
+		e.recall(t, a, pastErr)
+	}
 	e.define(t, catalog, ledger)
 	e.adopt(ledger)
 	e.log.Log(ctx, e.termLevel(), "took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))

@@ -60,10 +60,11 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 	if t.number == 0 {
-		if err := e.takeOver(ctx, t); err != nil {
+		if err := e.takeOver(ctx, t, attempts); err != nil {
 			return time.Time{}, err
 		}
 	}
+	e.recalled(t)
 	if err := e.syncDefinitions(ctx, t); err != nil {
 		return time.Time{}, err
 	}
