@@ -49,6 +49,8 @@ type Options struct {
 	// ClockCheck returns nil while the wall clock may be trusted. While it may not, nothing is
 	// decided, so that no watermark runs ahead of the time. It must not block. Default: always.
 	ClockCheck func() error
+	// MayLeadChanged is called when [Engine.MayLead] may answer differently than before. It must not block.
+	MayLeadChanged func()
 	// Exclusive: no other process can write these documents while this one lives, so any other
 	// node that has a run is dead.
 	Exclusive bool
@@ -86,6 +88,9 @@ func (o *Options) fill() error {
 	if o.ClockCheck == nil {
 		o.ClockCheck = func() error { return nil }
 	}
+	if o.MayLeadChanged == nil {
+		o.MayLeadChanged = func() {}
+	}
 	if o.Observer == nil {
 		o.Observer = discard{}
 	}
@@ -122,7 +127,8 @@ type Engine struct {
 	desired desired
 	// greatest is the floor of the next term; it has its own synchronisation.
 	greatest greatest
-	abandon  error // set when the grace is over: what is still held is lost
+	formats  formats // as has this
+	abandon  error   // set when the grace is over: what is still held is lost
 	// forsaken: the app is gone, and with it what it had accepted.
 	forsaken bool
 

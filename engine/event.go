@@ -29,6 +29,12 @@ type (
 	LedgerGone struct{ Term int64 }
 	// WatermarkCut says that the ledger's watermark lay in the future and was cut to now.
 	WatermarkCut struct{ Watermark time.Time }
+	// FormatNewer says that a newer program has written a document (ledger, catalog or history): this one
+	// writes nothing any more and does not campaign until it can read the document again.
+	FormatNewer struct {
+		Document string
+		Err      error
+	}
 	// JobInvalid says that a job that is in force cannot be computed any more and stands still.
 	JobInvalid struct {
 		Job string
@@ -71,6 +77,7 @@ func (TermBegan) isEvent()     {}
 func (TermEnded) isEvent()     {}
 func (LedgerGone) isEvent()    {}
 func (WatermarkCut) isEvent()  {}
+func (FormatNewer) isEvent()   {}
 func (JobInvalid) isEvent()    {}
 func (JobsChanged) isEvent()   {}
 func (RunStarted) isEvent()    {}

@@ -24,10 +24,12 @@ func (g *greatest) note(term int64) {
 
 func (g *greatest) get() int64 { return g.term.Load() }
 
-// watched is a document of which each value that is or was stored is shown to seen.
+// watched is a document of which each value that is or was stored is shown to seen, and how each call
+// ended to answered.
 type watched[T any] struct {
 	Document[T]
-	seen func(*T)
+	seen     func(*T)
+	answered func(error)
 }
 
 // Read implements [Document].
@@ -56,13 +58,18 @@ func (w watched[T]) show(v *T, err error) (*T, error) {
 	if err == nil {
 		w.seen(v)
 	}
+	w.answered(err)
 	return v, err
 }
 
 // watchDocuments makes the engine take note of what its documents tell, whoever reads them for what.
 func (e *Engine) watchDocuments() {
-	e.o.Ledger = watched[state.Ledger]{e.o.Ledger, func(l *state.Ledger) { e.greatest.note(l.Term) }}
-	e.o.Catalog = watched[state.Catalog]{e.o.Catalog, func(c *state.Catalog) { e.greatest.note(c.Term) }}
+	answered := func(document string) func(error) {
+		return func(err error) { e.answered(document, err) }
+	}
+	e.o.Ledger = watched[state.Ledger]{e.o.Ledger, func(l *state.Ledger) { e.greatest.note(l.Term) }, answered("ledger")}
+	e.o.Catalog = watched[state.Catalog]{e.o.Catalog, func(c *state.Catalog) { e.greatest.note(c.Term) }, answered("catalog")}
+	e.o.History = watched[state.History]{e.o.History, func(*state.History) {}, answered("history")}
 }
 
 // longestSeen bounds how far back the first jobs of an app may count from.

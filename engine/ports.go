@@ -62,6 +62,9 @@ var (
 	ErrUnknown = errors.New("the change may or may not be stored")
 	// ErrTooLarge says that a document would outgrow what its store takes; nothing was written.
 	ErrTooLarge = errors.New("the document would be too large")
+	// ErrNewerFormat says that a document was written by a newer program, which this one cannot read and
+	// must not write over.
+	ErrNewerFormat = errors.New("the document has a newer format")
 	// ErrTermOver says that the ledger names a newer term: somebody else leads.
 	ErrTermOver = errors.New("a newer leader has taken over")
 	// ErrLedgerFailing says that the ledger could not be written for a whole lease duration.

@@ -29,6 +29,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		e.endTerm(t)
 		t = nil
 	}
+	e.lookAtFormats(attempts)
 	e.expire()
 	if err := e.inherit(ctx); err != nil {
 		return e.failed(t, err)
@@ -143,9 +144,9 @@ func (e *Engine) failed(t *term, err error) time.Time {
 	if t.ctx.Err() != nil { // the term ended meanwhile: the next turn deals with that
 		return e.wall()
 	}
-	switch {
-	case errors.Is(err, ErrTermOver):
-		t.lease.Resign(ErrTermOver)
+	switch reason := resigned(err); {
+	case reason != nil:
+		t.lease.Resign(reason)
 		return e.wallAt(e.backoff.fail(e.o.Jitter))
 	case t.failing.IsZero():
 		t.failing = time.Now()

@@ -26,7 +26,7 @@ func NewPort[T any](store Store, name Name, options ...Option) Port[T] {
 // Read implements [engine.Document].
 func (p Port[T]) Read(ctx context.Context) (*T, error) {
 	value, _, err := p.document.Read(ctx)
-	return value, err
+	return value, asEngines(err)
 }
 
 // Swap implements [engine.Document].
@@ -55,6 +55,8 @@ func asEngines(err error) error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
+	case errors.Is(err, ErrNewerFormat):
+		return fmt.Errorf("%w: %w", engine.ErrNewerFormat, err)
 	case errors.Is(err, ErrUnknown):
 		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
 	}

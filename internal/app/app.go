@@ -132,14 +132,16 @@ func (a *App) open(ctx context.Context) error {
 	shared.Ledger = ledger.NewPort[state.Ledger](a.store, ledger.NameLedger)
 	shared.Catalog = ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog)
 	shared.History = ledger.NewPort[state.History](a.store, ledger.NameHistory)
-	shared.ClockCheck = a.clock.check
+	shared.ClockCheck, shared.MayLeadChanged = a.clock.check, func() { notify(a.reachability[0]) }
 	shared.Exclusive, shared.TermFloor, shared.Observer = a.store.Exclusive(), termFloor(s), sets.observer(0)
 	if a.engines.cluster, err = engine.New(shared); err != nil {
 		return err
 	}
 	if a.elector, err = newElector(s, election.Options{
 		Identity: identity, Changed: a.reachability[0], Logger: a.log, Observer: electionObservers{renewals{a.telemetry}, a},
-		Eligible: func() error { return cmp.Or(a.departure.barred(), a.clock.check(), reachable(a.probe)) },
+		Eligible: func() error {
+			return cmp.Or(a.departure.barred(), a.clock.check(), reachable(a.probe), a.engines.cluster.MayLead())
+		},
 	}, a.clock.client); err != nil {
 		return err
 	}

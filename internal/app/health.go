@@ -50,6 +50,7 @@ func (a *App) readiness() []api.Check {
 			}
 			return "", nil
 		}},
+		{Name: "format", Informational: true, Probe: func() (string, error) { return "", a.engines.cluster.FormatError() }},
 		{Name: "drain", Informational: true, Probe: a.drainCheck},
 		{Name: "leases", Informational: true, Probe: func() (string, error) { return "", a.leases.Trouble() }},
 		{Name: "leadership", Informational: true, Probe: func() (string, error) {

@@ -43,15 +43,20 @@ func changes(ctx context.Context, probe *invoker.Probe, outs []chan struct{}) er
 	for {
 		changed := probe.Changed()
 		for _, out := range outs {
-			select {
-			case out <- struct{}{}:
-			default: // one is waiting already
-			}
+			notify(out)
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-changed:
 		}
+	}
+}
+
+// notify sends to a channel that keeps one message.
+func notify(out chan<- struct{}) {
+	select {
+	case out <- struct{}{}:
+	default: // one is waiting already
 	}
 }

@@ -26,6 +26,7 @@ type reason int
 const (
 	ledgerGone reason = iota
 	watermarkCut
+	newerFormat
 	leaseRefused
 	leadershipLost
 	steppedDown
@@ -50,6 +51,7 @@ var kinds = [reasons]struct {
 }{
 	ledgerGone:           {"LedgerGone", warning, onLease, "takeovers"},
 	watermarkCut:         {"LedgerTimeCorrected", warning, onLease, "corrections"},
+	newerFormat:          {"NewerFormat", warning, onLease, "findings"},
 	leaseRefused:         {"LeaseRefused", warning, onLease, "refusals"},
 	leadershipLost:       {"LeadershipLost", warning, onLease, "losses"},
 	steppedDown:          {"SteppedDown", warning, onLease, "terms"},

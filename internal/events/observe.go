@@ -25,6 +25,8 @@ func (r *Recorder) Observe(event engine.Event) {
 	case engine.WatermarkCut:
 		r.note(note{reason: watermarkCut, message: fmt.Sprintf(
 			"the ledger had decided until %s, which lies in the future: cut to now, and instants since then are decided again", stamp(e.Watermark))})
+	case engine.FormatNewer:
+		r.note(note{reason: newerFormat, message: fmt.Sprintf("%s does not lead and writes nothing: %v", r.opts.Node, e.Err)})
 	case engine.JobInvalid:
 		r.note(note{reason: jobInvalid, subject: e.Job, message: fmt.Sprintf("job %s cannot be computed any more and stands still: %v", e.Job, e.Err)})
 	case engine.RunEnded:
@@ -94,7 +96,7 @@ func (r *Recorder) ObserveElection(event election.Event) {
 			n.reason, n.message = leaseRefused, fmt.Sprintf("%s stopped leading: %v", r.opts.Node, e.Err)
 		case e.Lost:
 			n.reason, n.message = leadershipLost, fmt.Sprintf("%s lost the leadership: %v", r.opts.Node, e.Err)
-		case errors.Is(e.Err, engine.ErrLedgerFailing), errors.Is(e.Err, engine.ErrTermOver):
+		case errors.Is(e.Err, engine.ErrLedgerFailing), errors.Is(e.Err, engine.ErrTermOver), errors.Is(e.Err, engine.ErrNewerFormat):
 			n.reason, n.message = steppedDown, fmt.Sprintf("%s stepped down: %v", r.opts.Node, e.Err)
 		}
 		r.note(n)

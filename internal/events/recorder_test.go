@@ -203,6 +203,13 @@ func TestWhatIsTold(t *testing.T) {
 			"Warning Lease/shop-leasecron LedgerTimeCorrected x1",
 			[]string{"2026-11-30T12:00:00Z"},
 		},
+		"a newer format": {
+			func(b *bench) {
+				b.Observe(engine.FormatNewer{Document: "ledger", Err: errors.New("it is 2, this program reads up to 1")})
+			},
+			"Warning Lease/shop-leasecron NewerFormat x1",
+			[]string{"writes nothing", "it is 2"},
+		},
 		"refused definitions": {
 			func(b *bench) {
 				b.JobsRefused("ConfigMap shop/shop-jobs key jobs.yaml", errors.New("line 3: unknown key"))

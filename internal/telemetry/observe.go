@@ -49,7 +49,7 @@ func (t *Telemetry) Observe(event engine.Event) {
 // end is the election's to judge: it knows whether a Lease was taken away or handed over, which
 // the cause of a context does not tell.
 func steppedDown(err error) bool {
-	return errors.Is(err, engine.ErrTermOver) || errors.Is(err, engine.ErrLedgerFailing)
+	return errors.Is(err, engine.ErrTermOver) || errors.Is(err, engine.ErrLedgerFailing) || errors.Is(err, engine.ErrNewerFormat)
 }
 
 // commitFailed reports whether the error of a swap is a failure, and not merely that there was
