@@ -25,7 +25,15 @@ type attempts struct {
 	last   *held // that was started last; guarded by Engine.mu
 }
 
-func (a *attempts) wait() { a.group.Wait() }
+// stop ends what is still under way, and waits for it: the loop has ended, so nobody would report it.
+func (a *attempts) stop() {
+	a.engine.mu.Lock()
+	for _, h := range a.engine.held {
+		h.hangUp()
+	}
+	a.engine.mu.Unlock()
+	a.group.Wait()
+}
 
 // start sends a held run at its time, once its turn has come: when the one started before it has
 // begun, or never will, unless that is due later. The caller holds Engine.mu.

@@ -189,12 +189,12 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Run is the loop of the node. It returns when ctx ends and every attempt that it started has
-// returned; what ctx does not leave time to report stays open in the ledger. Call [Engine.Drain]
-// before ctx ends.
+// Run is the loop of the node. It returns soon after ctx ends: what the app still works on then is
+// not waited for any more, and stays open in the ledger, as does what ctx left no time to report. Call
+// [Engine.Drain] before ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	attempts := &attempts{engine: e}
-	defer attempts.wait()
+	defer attempts.stop()
 	for _, w := range []*documentWatch{e.watch, e.catalogWatch} {
 		w.begin(ctx)
 		defer w.stop()

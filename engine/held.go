@@ -168,14 +168,20 @@ func (e *Engine) release(out committed, reports []report) {
 
 // forget lets go of a run of which nothing is left to say. The caller holds Engine.mu.
 func (e *Engine) forget(h *held) {
-	if cancel := h.cancel; cancel != nil && h.outcome.Told {
-		// The app may be about to answer: it gets the time to do so.
-		time.AfterFunc(answerTime, func() { cancel(errTold) })
-	} else if cancel != nil {
-		cancel(errLost)
-	}
+	h.hangUp()
 	delete(e.held, h.run.ID)
 	close(h.done)
+}
+
+// hangUp ends the attempt of a run that nobody waits for any more. The caller holds Engine.mu.
+func (h *held) hangUp() {
+	switch cancel := h.cancel; {
+	case cancel == nil:
+	case h.outcome.Told: // the app may be about to answer: it gets the time to do so
+		time.AfterFunc(answerTime, func() { cancel(errTold) })
+	default:
+		cancel(errLost)
+	}
 }
 
 // inFlight reports whether the app works on the run. The caller holds Engine.mu.
