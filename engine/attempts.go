@@ -21,6 +21,7 @@ const defaultTimeout = 30 * time.Second
 // attempts owns the goroutines of the attempts under way.
 type attempts struct {
 	engine *Engine
+	ctx    context.Context //nolint:containedctx // the loop's life
 	group  sync.WaitGroup
 	last   *held // that was started last; guarded by Engine.mu
 }

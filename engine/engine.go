@@ -134,6 +134,7 @@ type Engine struct {
 
 	draining  atomic.Bool  // Drain was called
 	abandoned atomic.Int64 // runs that were recorded as lost because the grace was over
+	noting    atomic.Int64 // late results that are on their way to the history
 
 	view     atomic.Pointer[view]
 	onlooker onlooker
@@ -193,7 +194,7 @@ func New(o Options) (*Engine, error) {
 // not waited for any more, and stays open in the ledger, as does what ctx left no time to report. Call
 // [Engine.Drain] before ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
-	attempts := &attempts{engine: e}
+	attempts := &attempts{engine: e, ctx: ctx}
 	defer attempts.stop()
 	for _, w := range []*documentWatch{e.watch, e.catalogWatch} {
 		w.begin(ctx)
@@ -296,10 +297,11 @@ func (e *Engine) awaitIdle(ctx context.Context, busy func() bool) error {
 	return nil
 }
 
+// holds reports whether there is something left to report.
 func (e *Engine) holds() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.held) > 0
+	return len(e.held) > 0 || e.noting.Load() > 0
 }
 
 func (e *Engine) holdsBesideOpen() bool {

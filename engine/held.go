@@ -97,6 +97,9 @@ func (e *Engine) applyReport(l *state.Ledger, r report, now time.Time, out *comm
 		}
 		out.gone = append(out.gone, r.id)
 		if current == nil && r.stage == stageEnded && !r.outcome.NotSent {
+			if !slices.ContainsFunc(l.Finished, func(ended run.Run) bool { return ended.ID == r.id }) {
+				out.late = append(out.late, lateResult{r.run, r.outcome})
+			}
 			canceled, noted := plan.Late(l, r.run, r.outcome)
 			out.changed = out.changed || noted
 			e.noteSettled(out, canceled)
@@ -333,7 +336,7 @@ func (e *Engine) nextReport() time.Time {
 		next = e.wallAt(e.looked.Add(lookEvery))
 	}
 	for _, h := range e.held {
-		if h.inFlight() && (e.term == nil || h.open.news) {
+		if h.inFlight() && !h.lost && (e.term == nil || h.open.news) {
 			next = earliest(next, e.wallAt(e.lastBeat.Add(e.o.NodeTimeout/3)))
 		}
 		if h.stage == stageOpen {

@@ -148,17 +148,8 @@ func (e *Engine) tellHistory(ctx context.Context, id string, o run.Outcome, job 
 	if told.Verdict != plan.VerdictOver || !plan.Overdue(ended, o) {
 		return answerOf(told)
 	}
-	if _, err := e.o.History.Swap(ctx, func(h *state.History) error {
-		if j := h.Jobs[ended.Key.Job]; j != nil {
-			for i := range j.Runs {
-				if j.Runs[i].ID == id && plan.NoteLate(&j.Runs[i], o) {
-					return nil
-				}
-			}
-		}
-		return ErrNoChange
-	}); err != nil {
-		return run.Run{}, fmt.Errorf("note the late result: %w", err)
+	if err := e.noteInHistory(ctx, lateResult{ended, o}); err != nil {
+		return run.Run{}, err
 	}
 	var canceled []plan.Settled
 	if _, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) (err error) {

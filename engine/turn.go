@@ -164,6 +164,7 @@ type committed struct {
 	settled  []plan.Settled
 	gone     []string // held runs of which nothing is left to say
 	lost     []string // held runs that the ledger does not show as ours any more
+	late     []lateResult // of runs that only the history knows
 	events   []Event
 	termOver bool
 	changed  bool
@@ -224,6 +225,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 		t.silence.read(time.Now(), e.o.NodeTimeout)
 	}
 	e.flush.forget(ledger)
+	e.noteLate(out.late, attempts)
 	e.release(out, reports)
 	e.adopt(ledger)
 	e.send(t, attempts)
