@@ -148,6 +148,8 @@ type Engine struct {
 	flush    flush
 	latency  time.Duration // what commits lately took
 	lastBeat time.Time
+	// unreported: since when a node without a term cannot write its reports; zero: it can.
+	unreported time.Time
 	unsure   time.Time // until then a swap of a term that failed may claim runs all the same
 	looked   time.Time // when that was last looked for
 	// inherited: what the process before this one has left is settled; heirloom are the definitions
@@ -181,6 +183,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, log: o.Logger.With(slog.String(logkey.Component, "engine")),
 		wake: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
+		onlooker: onlooker{reading: make(chan struct{}, 1)},
 	}
 	e.watchDocuments()
 	e.watch = &documentWatch{engine: e, name: "ledger", watch: o.Ledger.Watch}

@@ -62,9 +62,12 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 			h.Add(runs, skips, limit)
 			return nil
 		})
-		f.done(runs, skips, err, e.o.Jitter)
-		if err != nil {
+		first := f.done(runs, skips, err, e.o.Jitter)
+		switch { // once in an outage, however long it is
+		case err != nil && first:
 			e.log.Warn("history not written, trying again", logkey.Err(err))
+		case err == nil && !first:
+			e.log.Info("history written again")
 		}
 		e.poke()
 	})
@@ -73,14 +76,15 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 // defaultHistoryLimit is kept of a job that is not defined any more.
 const defaultHistoryLimit = 20
 
-func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(time.Duration) time.Duration) {
+// done notes what became of a flush. It reports whether the one before it had succeeded.
+func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(time.Duration) time.Duration) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.busy = false
+	f.busy, first = false, f.failed.wait == 0
 	f.since = time.Now()
 	if err != nil {
 		f.failed.fail(jitter)
-		return
+		return first
 	}
 	f.failed.succeed()
 	f.stored = make(map[string]string, len(runs)+len(skips))
@@ -90,6 +94,7 @@ func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(ti
 	for _, s := range skips {
 		f.stored[skipID(s)] = ""
 	}
+	return first
 }
 
 // hurry asks for a flush as soon as possible, because the ledger is full.

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/plan"
@@ -17,9 +16,12 @@ const lookAgainAfter = time.Second
 
 // onlooker is what a node that does not lead has read of the documents.
 type onlooker struct {
-	mu   sync.Mutex // held while it reads, so that those who ask together share one look
-	at   time.Time  // monotonic; zero: never
-	view *view
+	// reading holds a token while somebody reads, so that those who ask together share one look.
+	reading chan struct{}
+	// Of whoever has put the token there:
+	at   time.Time // when it was last looked, monotonic; zero: never
+	err  error     // what came of that, instead of a view
+	view *view     // the last good one
 }
 
 // Jobs returns the jobs of the cluster, ordered by name, whichever replica is asked: the leader tells
@@ -38,11 +40,31 @@ func (e *Engine) Jobs(ctx context.Context) ([]JobStatus, error) {
 
 func (e *Engine) look(ctx context.Context) (*view, error) {
 	o := &e.onlooker
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.at.IsZero() && time.Since(o.at) < lookAgainAfter {
-		return o.view, nil
+	select {
+	case o.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the jobs: %w", context.Cause(ctx))
 	}
+	defer func() { <-o.reading }()
+	if o.at.IsZero() || time.Since(o.at) >= lookAgainAfter {
+		next, err := e.readView(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, err // that one did not wait for the answer says nothing to the others
+		}
+		// A failure is shared too: in an outage each of those who wait would wait for one of its own.
+		o.at, o.err = time.Now(), err
+		if err == nil {
+			o.view = next
+		}
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return o.view, nil
+}
+
+// readView reads the documents. The caller has the onlooker's token.
+func (e *Engine) readView(ctx context.Context) (*view, error) {
 	// The ledger before the history: what moves from one to the other meanwhile is in both.
 	ledger, err := e.o.Ledger.Read(ctx)
 	if err != nil {
@@ -61,7 +83,6 @@ func (e *Engine) look(ctx context.Context) (*view, error) {
 	}
 	next := &view{latest: latestOf(history), definitions: e.compiled(catalog)}
 	next.setLedger(ledger)
-	o.view, o.at = next, time.Now()
 	return next, nil
 }
 

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -106,4 +108,86 @@ func TestAFollowerReadsOnceASecond(t *testing.T) {
 		leader.close()
 		follower.close()
 	})
+}
+
+// In an outage those who ask together get one answer together: nobody waits for the look of another
+// and then for one of its own, and who has no time to wait waits no longer.
+func TestThoseWhoAskInAnOutageShareItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := slowReads{ledger.NewSharedMemory(), 5 * time.Second}
+		n := start(t, way, "b", &app{})
+		const callers = 20
+		errs := make(chan error, callers)
+		began := time.Now()
+		for range callers {
+			go func() {
+				_, err := n.engine.Jobs(t.Context())
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.engine.Jobs(hurried); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("who has a second: %v after %s, want %v after 1s", err, time.Since(began), context.DeadlineExceeded)
+		}
+		for range callers {
+			if err := <-errs; !errors.Is(err, errNoRoute) {
+				t.Errorf("Jobs() = %v, want %v", err, errNoRoute)
+			}
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("the last answer came after %s, want all of them after 5s", took)
+		}
+		time.Sleep(lookAgain)
+		if _, err := n.engine.Jobs(t.Context()); !errors.Is(err, errNoRoute) || time.Since(began) != 11*time.Second {
+			t.Errorf("a second later: %v after %s, want another look", err, time.Since(began))
+		}
+		n.close()
+	})
+}
+
+// The look of a caller who gave up is no answer for the others.
+func TestALookThatWasGivenUpIsNobodysAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := ledger.NewSharedMemory()
+		leader := start(t, shared, "a", &app{})
+		leader.engine.Define([]config.Job{job("hourly", "rate 1h")})
+		_, leave := leader.lead()
+		time.Sleep(time.Second)
+		way := ledgertest.NewFaults(shared)
+		n := start(t, way, "b", &app{})
+		way.Delay(time.Minute)
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.engine.Jobs(hurried); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Jobs() = %v, want %v", err, context.DeadlineExceeded)
+		}
+		way.Delay(0)
+		if jobs, err := n.engine.Jobs(t.Context()); err != nil || len(jobs) != 1 {
+			t.Errorf("Jobs() right after it = %d jobs, %v, want 1", len(jobs), err)
+		}
+		leave()
+		leader.close()
+		n.close()
+	})
+}
+
+var errNoRoute = errors.New("no route to host")
+
+const lookAgain = time.Second
+
+// slowReads fails each read, after a while.
+type slowReads struct {
+	ledger.Store
+	after time.Duration
+}
+
+func (s slowReads) Load(ctx context.Context, name ledger.Name) ([]byte, ledger.Version, error) {
+	select {
+	case <-time.After(s.after):
+		return nil, "", errNoRoute
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
 }

@@ -25,6 +25,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		}
 		if err != nil {
 			e.log.Warn("unsent runs could not be handed back yet", logkey.Err(err))
+			e.unreported = cmp.Or(e.unreported, time.Now())
 		}
 		e.endTerm(t)
 		t = nil
@@ -41,6 +42,10 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 	e.backoff.succeed()
 	if e.view.Load().failing != "" {
 		e.publish(func(v *view) { v.failing = "" })
+	}
+	if !e.unreported.IsZero() {
+		e.log.Info("what could not be reported is reported", slog.Duration("after", time.Since(e.unreported)))
+		e.unreported = time.Time{}
 	}
 	if t != nil {
 		t.failing = time.Time{}
@@ -138,7 +143,10 @@ func (e *Engine) lookForClaims(ctx context.Context) error {
 func (e *Engine) failed(t *term, err error) time.Time {
 	e.publish(func(v *view) { v.failing = err.Error() })
 	if t == nil {
-		e.log.Warn("runs could not be reported yet", logkey.Err(err))
+		if e.unreported.IsZero() { // once in an outage, however long it is
+			e.unreported = time.Now()
+			e.log.Warn("runs could not be reported yet, trying again", logkey.Err(err))
+		}
 		return e.wallAt(e.backoff.fail(e.o.Jitter))
 	}
 	if t.ctx.Err() != nil { // the term ended meanwhile: the next turn deals with that
@@ -162,8 +170,8 @@ func (e *Engine) failed(t *term, err error) time.Time {
 type committed struct {
 	plan     plan.Result
 	settled  []plan.Settled
-	gone     []string // held runs of which nothing is left to say
-	lost     []string // held runs that the ledger does not show as ours any more
+	gone     []string     // held runs of which nothing is left to say
+	lost     []string     // held runs that the ledger does not show as ours any more
 	late     []lateResult // of runs that only the history knows
 	events   []Event
 	termOver bool

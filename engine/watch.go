@@ -37,14 +37,15 @@ func (w *documentWatch) want(on bool) {
 	ctx, cancel := context.WithCancel(w.parent)
 	w.cancel = cancel
 	w.group.Go(func() {
-		for ctx.Err() == nil {
+		for told := false; ctx.Err() == nil; {
 			err := w.watch(ctx, func() {
 				w.changed()
 			})
 			if ctx.Err() != nil {
 				return
 			}
-			if err != nil {
+			if err != nil && !told {
+				told = true
 				w.engine.log.Warn("watching a document failed, trying again", slog.String("document", w.name), logkey.Err(err))
 			}
 			select {
