@@ -96,7 +96,7 @@ func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
 			s := span{key: key, job: job, trigger: t, version: v, until: until, cursor: cursor, last: i == len(record.Versions)-1}
 			s.dropped = i+1 < len(record.Versions) && c.hasLeft(record, i+1, key)
 			if t.Schedule.Kind == schedule.KindEvery {
-				c.accountDelayed(s, mine, remembered, now)
+				c.accountDelayed(s, mine, now)
 			} else {
 				c.accountInstants(s, mine, now)
 			}
@@ -132,13 +132,7 @@ type span struct {
 }
 
 func (c *checker) accountInstants(s span, mine []decision, now time.Time) {
-	line, err := s.trigger.Schedule.Compile(schedule.Env{
-		Key: s.key.String(), FirstSeen: s.version.Bases[s.trigger.Name], Calendars: s.job.Calendars,
-	})
-	if err != nil {
-		c.failLocked("%s: %v", s.key, err)
-		return
-	}
+	line := c.model.line(s.key, s.version.Number)
 	var instants []time.Time
 	horizon := now.Add(10 * time.Minute)
 	for at, ok := line.Next(s.version.EffectiveAt.Add(-time.Nanosecond)); ok && at.Before(s.until) && at.Before(horizon); at, ok = line.Next(at) {
@@ -184,18 +178,8 @@ func (c *checker) accountInstants(s span, mine []decision, now time.Time) {
 }
 
 // accountDelayed checks a fixed delay, whose instants follow from when its runs ended.
-func (c *checker) accountDelayed(s span, mine []decision, remembered state.Trigger, now time.Time) {
-	fired := 0
-	for _, d := range mine {
-		if d.version == s.version.Number && d.what == "fired" {
-			fired++
-		}
-	}
-	limit := s.trigger.Schedule.Count
-	if limit > 0 && fired > limit {
-		c.failLocked("%s version %d: fired %d times of %d", s.key, s.version.Number, fired, limit)
-	}
-	if !s.last || (limit > 0 && remembered.Fired >= limit) {
+func (c *checker) accountDelayed(s span, mine []decision, now time.Time) {
+	if limit := s.trigger.Schedule.Count; !s.last || (limit > 0 && c.model.fired[c.model.line(s.key, s.version.Number).counts] >= limit) {
 		return
 	}
 	open := slices.ContainsFunc(c.ledger.Runs, func(r run.Run) bool { return r.Key.Job == s.key.Job })

@@ -37,6 +37,8 @@ func (c *checker) catalogWritten(next *state.Catalog) {
 			c.jobs[key] = job
 		}
 	}
+	c.learn(next)
+	c.possibleCatalog(next)
 	c.catalog = next
 }
 
@@ -119,6 +121,9 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 		c.decide(decision{s.Key, s.Version, s.ScheduledAt, s.CoveredUntil, s.Count, "skipped (" + string(s.Reason) + ")"},
 			"skip "+s.Occurrence+string(s.Reason)+s.ScheduledAt.String())
 	}
+	c.judge(n, prev, next)
+	c.possible(n, prev, next)
+	c.again(n, prev, next)
 	c.crowding(n, next)
 }
 

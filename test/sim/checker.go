@@ -39,6 +39,7 @@ type checker struct {
 	decisions []decision
 	decided   map[string]bool // what is in decisions
 	terms     int64           // the greatest term under which something was sent
+	model     *model
 }
 
 type version struct {
@@ -72,6 +73,7 @@ func newChecker(w *world) *checker {
 		claims: make(map[claim]bool), attempts: make(map[attempt]string), ends: make(map[string]run.State),
 		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[string]run.Outcome),
 		decided: make(map[string]bool),
+		model:   newModel(w.scenario),
 	}
 }
 
@@ -132,8 +134,10 @@ func (c *checker) maySend(n *node, a run.Attempt) int64 {
 
 // started is told that the first byte of an attempt is on its way.
 func (c *checker) started(n *node, a run.Attempt, asked int64) {
+	sent := n.wall()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.inTime(n, a, sent)
 	r := a.Run
 	c.world.tally("starts")
 	if a.FencingTerm < c.terms && asked < c.terms {

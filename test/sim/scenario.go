@@ -151,7 +151,7 @@ func (s *scenario) plan(r *rand.Rand) {
 				to = -to
 			}
 		}
-		return "clock step", func(w *world) { w.step(slot, to) }
+		return whatClockStep, func(w *world) { w.step(slot, to) }
 	})
 	often(0.5, 5, func(int) (string, func(*world)) {
 		change := r.Uint64()
