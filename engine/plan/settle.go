@@ -161,6 +161,9 @@ func another(ended run.Run, cause run.Cause, due time.Time, id string) run.Run {
 	if again.RetryOf == "" {
 		again.RetryOf = ended.ID
 	}
+	if again.FirstStartedAt.IsZero() {
+		again.FirstStartedAt = ended.FiredAt // of a run that was lost: its node had said that it was sent
+	}
 	switch cause {
 	case run.CauseRetry:
 		again.Retries++

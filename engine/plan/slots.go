@@ -14,6 +14,7 @@ func (p *planner) assign() {
 	free := p.in.MaxRuns - p.l.Claimed(p.in.Node)
 	var waiting []int
 	busy := make(map[string]int)
+	begun := make(map[string]bool) // jobs of which an occurrence waits for a further attempt
 	for i := range p.l.Runs {
 		r := &p.l.Runs[i]
 		if ahead := r.DecidedAt.Sub(p.in.Now); ahead > 0 && r.Cause != run.CauseSchedule && r.State == run.StateQueued {
@@ -21,6 +22,9 @@ func (p *planner) assign() {
 			// that says when was ahead of this one, by which it counts from now.
 			r.DecidedAt, r.DueAt = p.in.Now, r.DueAt.Add(-ahead)
 			p.res.Changed = true
+		}
+		if r.State == run.StateQueued && r.Attempt > 1 {
+			begun[r.Key.Job] = true
 		}
 		switch {
 		case r.State.Claimed(), r.State == run.StateNeedsReview:
@@ -40,7 +44,7 @@ func (p *planner) assign() {
 		if free <= 0 {
 			return
 		}
-		if !p.mayRunBeside(r, busy[r.Key.Job]) {
+		if !p.mayRunBeside(r, busy[r.Key.Job], begun[r.Key.Job]) {
 			continue
 		}
 		r.State, r.Node, r.Place, r.Term = run.StatePending, p.in.Node, p.in.Place, p.in.Term
@@ -59,9 +63,10 @@ func SlotOrder(a, b *run.Run) int {
 }
 
 // mayRunBeside reports whether a run may start while that many of its job are in flight. A due
-// one-shot waits for the running run under every policy but parallel.
-func (p *planner) mayRunBeside(r *run.Run, inFlight int) bool {
-	if inFlight == 0 {
+// one-shot waits for the running run under every policy but parallel, and a first attempt also for
+// the end of an occurrence that has begun and waits for a further attempt.
+func (p *planner) mayRunBeside(r *run.Run, inFlight int, begun bool) bool {
+	if inFlight == 0 && (r.Attempt > 1 || !begun) {
 		return true
 	}
 	job, ok := p.in.Definitions.Version(r.Key.Job, r.Version)

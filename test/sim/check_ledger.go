@@ -123,6 +123,7 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 	}
 	c.judge(n, prev, next)
 	c.possible(n, prev, next)
+	c.alone(n, prev, next)
 	c.again(n, prev, next)
 	c.crowding(n, next)
 }
