@@ -105,13 +105,15 @@ func (e *Engine) attempt(ctx context.Context, h *held) run.Outcome {
 	r.FiredAt = e.wall()
 	expires := time.Now().Add(timeout)
 	h.begun()
-	return e.o.Invoker.Invoke(ctx, run.Attempt{
+	o := e.o.Invoker.Invoke(ctx, run.Attempt{
 		Namespace: e.o.Namespace, App: e.o.App, Run: r, Description: h.job.Description,
 		URL: cmp.Or(h.job.Target, e.o.Target) + h.job.Path, Method: h.job.Method, Headers: h.job.Headers, BearerFile: h.job.BearerFile,
 		Data: data, Timeout: timeout, FencingTerm: e.fencingTerm(r),
 		MayStart: func() error { return e.mayStart(h, expires) },
 		Started:  func(at time.Time) { e.noteStarted(h, at) },
 	})
+	o.BegunAt = r.FiredAt
+	return o
 }
 
 // timeoutOf is how long an attempt that starts then may take; it reports false where the deadline of

@@ -35,14 +35,16 @@ func (e *Engine) Pause(ctx context.Context, key run.Key, reason string, until ti
 }
 
 // Resume takes a pause back. The misfire policy decides the instants of the pause; with skip they
-// are passed over instead, reason resume-skip. Resuming what is not paused changes nothing.
+// are passed over instead, reason resume-skip. Resuming what is not paused, or whose pause has ended by
+// itself, changes nothing.
 func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
 	if err := e.o.ClockCheck(); skip && err != nil {
 		return fmt.Errorf("this replica cannot say up to when instants are passed over, ask another one: %w", err)
 	}
 	_, err := e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
+		pause, paused := c.Pauses[name]
 		delete(c.Pauses, name)
-		if skip {
+		if skip && paused && pause.Active(now) { // what no pause has kept back is not this call's to drop
 			if c.Skips == nil {
 				c.Skips = make(map[string]time.Time)
 			}

@@ -82,6 +82,43 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+func TestResumingWhatIsNotPausedDropsNothing(t *testing.T) {
+	// A job catches up an hour; somebody resumes it with misfire=skip although it is not paused (any more).
+	catchUp := func(j *config.Job) {
+		j.Triggers[0].Misfire = config.Misfire{Policy: config.MisfireCatchUp, Grace: time.Second, Limit: 1, Window: 24 * time.Hour}
+	}
+	for name, pause := range map[string]time.Duration{"never paused": 0, "its pause has ended by itself": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := start(t, ledger.NewMemory(), "a", &app{})
+				n.engine.Define([]config.Job{job("a", "rate 1m", catchUp), job("tick", "rate 1m")})
+				_, leave := n.lead()
+				time.Sleep(time.Second)
+				if pause > 0 {
+					if _, err := n.engine.Pause(t.Context(), run.Key{Job: "a"}, "", time.Now().Add(pause)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				leave() // nobody leads for an hour
+				time.Sleep(time.Hour)
+				_, leave = n.lead()
+				time.Sleep(5 * time.Second)
+				if err := n.engine.Resume(t.Context(), run.Key{Job: "a"}, true); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if got := callsOf("a", n.app); got < 60 {
+					t.Errorf("%d runs, want the backlog of an hour caught up", got)
+				}
+				leave()
+				n.close()
+			})
+		})
+	}
+}
+
 func TestAPauseSurvivesLeadersAndEdits(t *testing.T) { // R158, R159
 	synctest.Test(t, func(t *testing.T) {
 		store := ledger.NewSharedMemory()

@@ -281,6 +281,7 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns, MaxOpen: t.maxOpen,
 		NewID: e.o.NewID, Definitions: t.definitions, Index: t.index,
 	}, l)
+	e.noteSettled(&out, out.plan.Settled)
 	for _, m := range out.plan.Missed {
 		out.events = append(out.events, Missed{
 			Key: m.Key, Reason: m.Reason, Count: m.Count, ScheduledAt: m.ScheduledAt, CoveredUntil: m.CoveredUntil,

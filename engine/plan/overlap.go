@@ -52,36 +52,35 @@ func (p *planner) overlap(key run.Key, s *segment, at time.Time) overlapAnswer {
 }
 
 // cancel asks for the end of a job's scheduled runs in flight, and ends those that wait for a
-// slot at once. Due one-shots (retries, manual runs) are never replaced.
+// slot at once. One-shots (retries, recoveries, manual runs) are never replaced.
 func (p *planner) cancel(job string) {
 	for i := range p.l.Runs {
 		r := &p.l.Runs[i]
-		if r.Key.Job != job || r.Cancel || r.Cause == run.CauseManual {
-			continue
-		}
-		switch {
-		case r.State.Claimed():
-			r.Cancel = true
-			p.res.Changed = true
-		case r.State == run.StateQueued && r.Cause == run.CauseSchedule:
+		if r.Key.Job == job && !r.Cancel && r.Cause == run.CauseSchedule && (r.State.Claimed() || r.State == run.StateQueued) {
 			r.Cancel = true
 			p.res.Changed = true
 		}
 	}
-	for _, r := range waitingCanceled(p.l.Runs, job) {
-		Settle(p.l, r.ID, Report{Outcome: run.Outcome{
+	p.endCanceled(func(r run.Run) bool { return r.Key.Job == job })
+}
+
+// endCanceled ends the runs that are to be canceled and that nobody has been given, or that were
+// handed back unsent.
+func (p *planner) endCanceled(which func(run.Run) bool) {
+	var canceled []string
+	for i := range p.l.Runs {
+		if r := &p.l.Runs[i]; r.Cancel && r.State == run.StateQueued && which(*r) {
+			canceled = append(canceled, r.ID)
+		}
+	}
+	for _, id := range canceled {
+		s, ok := Settle(p.l, id, Report{Outcome: run.Outcome{
 			State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true,
 			Message: "replaced by a newer occurrence before it started", EndedAt: p.in.Now,
 		}}, config.Job{})
-	}
-}
-
-func waitingCanceled(runs []run.Run, job string) []run.Run {
-	var out []run.Run
-	for _, r := range runs {
-		if r.Key.Job == job && r.Cancel && r.State == run.StateQueued {
-			out = append(out, r)
+		if ok {
+			p.res.Settled = append(p.res.Settled, s)
+			p.res.Changed = true
 		}
 	}
-	return out
 }

@@ -42,6 +42,8 @@ type Result struct {
 	Changed bool
 	// Claimed are the runs given to this node by this turn, to be sent at their DueAt.
 	Claimed []run.Run
+	// Settled are runs that ended without having been given to a node.
+	Settled []Settled
 	// Missed are instants that got no run of their own.
 	Missed []run.Skip
 	// Moves are for the index, once this is committed.
@@ -59,6 +61,7 @@ func Plan(in Input, l *state.Ledger) Result {
 		l.CatalogRevision = in.Definitions.Revision
 		p.res.Changed = true
 	}
+	p.endCanceled(func(run.Run) bool { return true }) // before their instants' followers are judged
 	keys, next := in.Index.until(in.Horizon)
 	p.res.Next = next
 	for key := range l.Triggers {

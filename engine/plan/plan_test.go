@@ -503,6 +503,33 @@ func TestDeadlineEndsRetries(t *testing.T) {
 	}
 }
 
+func TestTheDeadlineCountsWhileTheAppCannotBeReached(t *testing.T) {
+	j := job("a", "0 12 * * *", func(j *config.Job) {
+		j.Retry = config.Retry{MaxRetries: 100, Delay: 5 * time.Minute}
+		j.Deadline = 2 * time.Hour
+	})
+	w := newWorld(t, noon, j)
+	now := noon
+	for range 100 {
+		w.plan(now)
+		end := now.Add(10 * time.Second) // of asking again
+		s := w.settle(w.ledger.Runs[0].ID, run.Outcome{
+			State: run.StateFailed, Code: run.CodeFailed, Retryable: true, NotSent: true, BegunAt: now, EndedAt: end,
+		}, j)
+		if s.Final() {
+			if s.Run.Code != run.CodeTimeout {
+				t.Errorf("ended with %s, want %s", s.Run.Code, run.CodeTimeout)
+			}
+			if after := end.Sub(noon); after < 115*time.Minute || after > 2*time.Hour {
+				t.Errorf("given up after %s, want the last one before 2 h", after)
+			}
+			return
+		}
+		now = s.Retry.DueAt
+	}
+	t.Errorf("still tried %s after the first attempt began", now.Sub(noon))
+}
+
 func TestLostRuns(t *testing.T) {
 	recovery := func(r config.Recovery) func(*config.Job) { return func(j *config.Job) { j.Recovery = r } }
 	tests := map[string]struct {

@@ -45,7 +45,10 @@ func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled,
 	r.Async = r.Async || o.Told
 	if !o.StartedAt.IsZero() {
 		r.FiredAt = o.StartedAt
-		if r.FirstStartedAt.IsZero() {
+	}
+	if r.FirstStartedAt.IsZero() {
+		// An app that refuses connections for hours does not stretch the deadline by them.
+		if r.FirstStartedAt = o.BegunAt; r.FirstStartedAt.IsZero() {
 			r.FirstStartedAt = o.StartedAt
 		}
 	}

@@ -35,6 +35,7 @@ type rules struct {
 	overlap     config.Overlap
 	maxParallel int
 	priority    int
+	interval    time.Duration
 	limit       int // of a limited trigger, 0: none
 	misfire     config.Misfire
 }
@@ -42,7 +43,7 @@ type rules struct {
 func rulesOf(j *config.Job, t *config.Trigger) rules {
 	return rules{
 		kind: t.Schedule.Kind, overlap: j.Overlap, maxParallel: j.MaxParallel,
-		priority: t.Priority, limit: t.Schedule.Count, misfire: t.Misfire,
+		priority: t.Priority, interval: t.Schedule.Interval, limit: t.Schedule.Count, misfire: t.Misfire,
 	}
 }
 
@@ -92,7 +93,8 @@ func (s *segment) nextDelayed(from time.Time, remembered state.Trigger) (time.Ti
 	if ok && at.Before(from) {
 		// An instant that could not be decided before: it is due, not gone. Nor is one decided again
 		// that was decided before the clock went back.
-		at = from
+		// It waits for the end of what is excluded meanwhile, and there is none after the schedule's end.
+		at, ok = s.timeline.Next(from.Add(tick - time.Nanosecond).Truncate(tick).Add(-s.rules.interval))
 	}
 	return at, ok
 }

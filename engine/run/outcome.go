@@ -48,6 +48,7 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Told: the app has said so itself, after it had accepted the run.
 	Told      bool
-	StartedAt time.Time // zero: never started
+	BegunAt   time.Time // when the attempt began, whether or not anything was sent; zero: it did not
+	StartedAt time.Time // when the request was written; zero: never
 	EndedAt   time.Time
 }

@@ -78,7 +78,8 @@ type Run struct {
 	// Retries counts the retries of the occurrence so far; Recovered: one attempt was a recovery.
 	Retries   int  `json:"retries,omitempty"`
 	Recovered bool `json:"recovered,omitempty"`
-	// FirstStartedAt is when the first attempt of the occurrence started; deadline counts from it.
+	// FirstStartedAt is when the first attempt of the occurrence began, whether or not it reached the
+	// app; deadline counts from it.
 	FirstStartedAt time.Time `json:"firstStartedAt,omitzero"`
 
 	Node string `json:"node,omitempty"`
