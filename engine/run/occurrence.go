@@ -40,4 +40,19 @@ type Skip struct {
 	CoveredUntil time.Time `json:"coveredUntil,omitzero"`
 	Count        int       `json:"count"`
 	DecidedAt    time.Time `json:"decidedAt"`
+	// Last is the newest of the instants that a record of the history counts, where no later one is
+	// known that it could end at: those of a fixed delay. Zero: ScheduledAt is its only one.
+	Last time.Time `json:"last,omitzero"`
+}
+
+// Covers reports whether an instant lies in the range: the one it is called after always does.
+func (s Skip) Covers(instant time.Time) bool {
+	switch {
+	case instant.Before(s.ScheduledAt):
+		return false
+	case s.CoveredUntil.IsZero():
+		return instant.Equal(s.ScheduledAt) || !instant.After(s.Last)
+	default:
+		return instant.Equal(s.ScheduledAt) || instant.Before(s.CoveredUntil)
+	}
 }

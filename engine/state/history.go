@@ -3,12 +3,17 @@ package state
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
 )
 
-// MaxHistoryRuns bounds the runs of all jobs together; the oldest go first.
-const MaxHistoryRuns = 2_000
+// MaxHistoryRuns bounds the runs of all jobs together, MaxHistorySkips their skipped ranges; the oldest go
+// first.
+const (
+	MaxHistoryRuns  = 2_000
+	MaxHistorySkips = 2_000
+)
 
 // maxSkips bounds the skipped ranges that are kept of one job.
 const maxSkips = 50
@@ -22,7 +27,7 @@ type History struct {
 type JobHistory struct {
 	Latest
 	Runs  []run.Run  `json:"runs,omitempty"`  // newest ScheduledAt first
-	Skips []run.Skip `json:"skips,omitempty"` // newest first
+	Skips []run.Skip `json:"skips,omitempty"` // newest ScheduledAt first
 }
 
 // Add upserts runs and skips by their IDs and trims to limit(job) runs of each job. Adding
@@ -33,66 +38,62 @@ func (h *History) Add(runs []run.Run, skips []run.Skip, limit func(job string) i
 		j := h.job(r.Key.Job)
 		touched[r.Key.Job] = true
 		j.Note(r)
+		r.Data = nil // the request body is not history's to keep
 		if i := slices.IndexFunc(j.Runs, func(have run.Run) bool { return have.ID == r.ID }); i >= 0 {
 			j.Runs[i] = r
 			continue
 		}
-		r.Data = nil // the request body is not history's to keep
 		j.Runs = append(j.Runs, r)
 	}
+	// After the runs, which tell whether skips are in a row; the older ones first, so that they can be.
+	skips = slices.Clone(skips)
+	slices.SortStableFunc(skips, func(a, b run.Skip) int { return a.ScheduledAt.Compare(b.ScheduledAt) })
 	for _, s := range skips {
 		touched[s.Key.Job] = true
 		h.job(s.Key.Job).addSkip(s)
 	}
 	for name := range touched {
 		j := h.Jobs[name]
-		slices.SortStableFunc(j.Runs, NewestFirst)
-		if n := max(limit(name), 1); len(j.Runs) > n {
-			j.Runs = slices.Delete(j.Runs, n, len(j.Runs))
-		}
+		slices.SortFunc(j.Runs, NewestFirst)
+		slices.SortFunc(j.Skips, newestSkipFirst)
+		j.Runs = cut(j.Runs, max(limit(name), 1))
+		j.Skips = cut(j.Skips, maxSkips)
 	}
 	h.trim()
 }
 
-// addSkip keeps consecutive skips of one trigger, version and reason as one range.
-func (j *JobHistory) addSkip(s run.Skip) {
-	for i := range j.Skips {
-		have := &j.Skips[i]
-		if have.Occurrence == s.Occurrence {
-			return
-		}
-		if have.Key == s.Key && have.Version == s.Version && have.Reason == s.Reason {
-			if have.CoveredUntil.IsZero() || have.CoveredUntil.After(s.ScheduledAt) {
-				return // already part of the range
-			}
-			if have.CoveredUntil.Equal(s.ScheduledAt) {
-				have.CoveredUntil, have.DecidedAt = s.CoveredUntil, s.DecidedAt
-				have.Count += s.Count
-				return
-			}
-		}
+// cut drops what comes after the first n, and the reference to it.
+func cut[T any](records []T, n int) []T {
+	if len(records) <= n {
+		return records
 	}
-	j.Skips = slices.Insert(j.Skips, 0, s)
-	if len(j.Skips) > maxSkips {
-		j.Skips = slices.Delete(j.Skips, maxSkips, len(j.Skips))
-	}
+	return slices.Delete(records, n, len(records))
 }
 
-// trim drops the oldest runs of all while there are too many.
+// trim drops the oldest runs and skips of all while there are too many.
 func (h *History) trim() {
-	total := 0
+	runs, skips := 0, 0
 	for _, j := range h.Jobs {
-		total += len(j.Runs)
-	}
-	for ; total > MaxHistoryRuns; total-- {
-		var oldest *JobHistory
-		for _, j := range h.Jobs {
-			if n := len(j.Runs); n > 0 && (oldest == nil || j.Runs[n-1].EndedAt.Before(oldest.Runs[len(oldest.Runs)-1].EndedAt)) {
-				oldest = j
-			}
+		if j != nil {
+			runs, skips = runs+len(j.Runs), skips+len(j.Skips)
 		}
-		oldest.Runs = oldest.Runs[:len(oldest.Runs)-1]
 	}
+	if runs <= MaxHistoryRuns && skips <= MaxHistorySkips {
+		return
+	}
+	drop := make(map[record]bool)
+	for _, r := range h.oldestFirst(func(string) bool { return false }, func(any) int { return 0 }) {
+		switch {
+		case !r.skip && runs > MaxHistoryRuns:
+			runs--
+		case r.skip && skips > MaxHistorySkips:
+			skips--
+		default:
+			continue
+		}
+		drop[r.record] = true
+	}
+	h.drop(drop)
 }
 
 func (h *History) job(name string) *JobHistory {
@@ -107,7 +108,23 @@ func (h *History) job(name string) *JobHistory {
 	return j
 }
 
+// newest is when the youngest record of the job was made; zero: there is none.
+func (j *JobHistory) newest() time.Time {
+	at := later(later(j.LastStart, j.LastSuccess), j.LastFailure)
+	for i := range j.Runs {
+		at = later(at, j.Runs[i].EndedAt)
+	}
+	for i := range j.Skips {
+		at = later(at, j.Skips[i].DecidedAt)
+	}
+	return at
+}
+
 // NewestFirst orders runs by instant, then attempt, then ID, the newest first.
 func NewestFirst(a, b run.Run) int {
 	return cmp.Or(b.ScheduledAt.Compare(a.ScheduledAt), cmp.Compare(b.Attempt, a.Attempt), cmp.Compare(b.ID, a.ID))
+}
+
+func newestSkipFirst(a, b run.Skip) int {
+	return cmp.Or(b.ScheduledAt.Compare(a.ScheduledAt), cmp.Compare(b.Occurrence, a.Occurrence), cmp.Compare(b.Reason, a.Reason))
 }

@@ -108,7 +108,7 @@ func RunCovers(r run.Run, instant time.Time) bool {
 
 // SkipCovers reports whether an instant of the trigger was passed over with others.
 func SkipCovers(s run.Skip, instant time.Time) bool {
-	return instant.Equal(s.ScheduledAt) || within(instant, s.ScheduledAt, s.CoveredUntil)
+	return s.Covers(instant)
 }
 
 func within(instant, from, until time.Time) bool {
