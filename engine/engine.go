@@ -173,6 +173,7 @@ type view struct {
 	leading     bool
 	term        int64
 	failing     string // why the last turn failed, empty: it did not
+	refused     string // why the newest definitions are not in force, empty: they are
 }
 
 // New checks the options and returns an engine that does nothing until it runs.

@@ -35,6 +35,15 @@ type (
 		Document string
 		Err      error
 	}
+	// CatalogRefused says that the newest job definitions are not in force, because the catalog could not be
+	// written or read: those before stay so. It comes once for a row of failures.
+	CatalogRefused struct{ Err error }
+	// HistoryRefused says that what ended cannot be written to the history, and waits in the ledger. It
+	// comes once for a row of failures.
+	HistoryRefused struct{ Err error }
+	// RecordsDropped says how many records of what ended were dropped, the oldest: the history did not
+	// take them and the ledger needed their room.
+	RecordsDropped struct{ Count int }
 	// JobInvalid says that a job that is in force cannot be computed any more and stands still.
 	JobInvalid struct {
 		Job string
@@ -73,19 +82,22 @@ type (
 	}
 )
 
-func (TermBegan) isEvent()     {}
-func (TermEnded) isEvent()     {}
-func (LedgerGone) isEvent()    {}
-func (WatermarkCut) isEvent()  {}
-func (FormatNewer) isEvent()   {}
-func (JobInvalid) isEvent()    {}
-func (JobsChanged) isEvent()   {}
-func (RunStarted) isEvent()    {}
-func (RunEnded) isEvent()      {}
-func (RetryPlanned) isEvent()  {}
-func (ManualPlanned) isEvent() {}
-func (Missed) isEvent()        {}
-func (Committed) isEvent()     {}
+func (TermBegan) isEvent()      {}
+func (TermEnded) isEvent()      {}
+func (LedgerGone) isEvent()     {}
+func (WatermarkCut) isEvent()   {}
+func (FormatNewer) isEvent()    {}
+func (CatalogRefused) isEvent() {}
+func (HistoryRefused) isEvent() {}
+func (RecordsDropped) isEvent() {}
+func (JobInvalid) isEvent()     {}
+func (JobsChanged) isEvent()    {}
+func (RunStarted) isEvent()     {}
+func (RunEnded) isEvent()       {}
+func (RetryPlanned) isEvent()   {}
+func (ManualPlanned) isEvent()  {}
+func (Missed) isEvent()         {}
+func (Committed) isEvent()      {}
 
 // JobStatus is what is known of one job at one moment. Only the leader knows Next and DueSince.
 type JobStatus struct {
@@ -128,4 +140,7 @@ type Status struct {
 	LedgerBytes int
 	// LedgerError is why the ledger could not be read or written the last time; empty: it could.
 	LedgerError string
+	// CatalogError is why the newest job definitions are not in force, HistoryError why what ended is not
+	// written to the history; empty: nothing is wrong, or this node does not lead.
+	CatalogError, HistoryError string
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +18,11 @@ const (
 	flushEvery = 10 * time.Second
 	// flushAt is how many of them make it happen sooner.
 	flushAt = 100
+	// maxUnflushed is how many bytes of them wait for a history that takes nothing: about what a ledger
+	// has in normal use.
+	maxUnflushed = 256 << 10
+	// retryAt is how many of them make a history that takes nothing be asked sooner again.
+	retryAt = 500
 )
 
 // flush moves what has ended from the ledger to the history: first it is upserted there, and
@@ -27,6 +34,10 @@ type flush struct {
 	since  time.Time         // when something began to wait; zero: nothing does
 	urgent bool              // room is needed in the ledger
 	failed backoff
+
+	refused refusal
+	because string // why the history is refused, once that was told
+	dropped int    // records that no history will have, since then
 }
 
 // startFlush writes what waits to the history, if it is time, beside the loop.
@@ -44,49 +55,68 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 	case f.since.IsZero():
 		f.since = now
 	}
-	if f.busy || len(f.stored) > 0 || now.Before(f.failed.until) || (waiting < flushAt && !f.urgent && now.Sub(f.since) < flushEvery) {
+	if f.busy || len(f.stored) > 0 || now.Before(f.failed.until) {
 		return
 	}
+	if (now.Before(f.refused.until) && waiting < retryAt && !f.urgent) || (waiting < flushAt && !f.urgent && now.Sub(f.since) < flushEvery) {
+		return
+	}
+	urgent := f.urgent
 	f.busy, f.urgent = true, false
 	runs, skips, definitions := slices.Clone(l.Finished), slices.Clone(l.Skipped), t.definitions
-	limit := func(job string) int {
-		if c, ok := definitions.Version(job, 0); ok && c.HistoryLimit > 0 {
-			return c.HistoryLimit
-		}
-		return defaultHistoryLimit
-	}
 	a.group.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), swapTimeout)
 		defer cancel()
-		_, err := e.o.History.Swap(ctx, func(h *state.History) error {
-			h.Add(runs, skips, limit)
-			return nil
-		})
-		first := f.done(runs, skips, err, e.o.Jitter)
-		switch { // once in an outage, however long it is
-		case err != nil && first:
-			e.log.Warn("history not written, trying again", logkey.Err(err))
-		case err == nil && !first:
-			e.log.Info("history written again")
-		}
+		err := e.writeHistory(ctx, runs, skips, definitions)
+		e.flushed(runs, skips, urgent, err)
 		e.poke()
 	})
 }
 
-// defaultHistoryLimit is kept of a job that is not defined any more.
-const defaultHistoryLimit = 20
-
-// done notes what became of a flush. It reports whether the one before it had succeeded.
-func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(time.Duration) time.Duration) (first bool) {
+// flushed notes how a flush ended. Where the history takes nothing, and that lasts, the oldest of what
+// waits is given up as soon as the ledger needs its room: it must not keep jobs from running.
+func (e *Engine) flushed(runs []run.Run, skips []run.Skip, urgent bool, err error) {
+	f := &e.flush
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.busy, first = false, f.failed.wait == 0
+	f.busy = false
 	f.since = time.Now()
-	if err != nil {
-		f.failed.fail(jitter)
-		return first
+	if err == nil {
+		if f.failed.wait > 0 {
+			e.log.Info("history written again", slog.Int("dropped", f.dropped))
+		}
+		f.failed.succeed()
+		f.refused.succeed()
+		f.because, f.dropped = "", 0
+		f.mark(runs, skips)
+		return
 	}
-	f.failed.succeed()
+	f.failed.fail(e.o.Jitter)
+	if f.refused.since.IsZero() && !errors.Is(err, ErrTooLarge) {
+		e.log.Warn("history not written, trying again", logkey.Err(err))
+	}
+	if f.refused.fail(err, e.o.LeaseDuration, e.o.Jitter) {
+		e.log.Error("the history takes nothing: what ended waits in the ledger, the oldest of it is dropped when that needs the room", logkey.Err(err))
+		e.emit(HistoryRefused{Err: err})
+	}
+	if !f.refused.told {
+		return
+	}
+	f.because = err.Error()
+	if !urgent && state.SizeOf(runs, skips) <= maxUnflushed {
+		return
+	}
+	runs, skips = runs[:(len(runs)+1)/2], skips[:(len(skips)+1)/2]
+	f.mark(runs, skips)
+	if f.dropped == 0 {
+		e.log.Error("records of what ended are dropped: the history takes none and the ledger needs the room", slog.Int(logkey.Count, len(f.stored)))
+	}
+	f.dropped += len(f.stored)
+	e.emit(RecordsDropped{Count: len(f.stored)})
+}
+
+// mark names what the ledger may drop.
+func (f *flush) mark(runs []run.Run, skips []run.Skip) {
 	f.stored = make(map[string]string, len(runs)+len(skips))
 	for _, r := range runs {
 		f.stored[r.ID] = r.Message
@@ -94,7 +124,13 @@ func (f *flush) done(runs []run.Run, skips []run.Skip, err error, jitter func(ti
 	for _, s := range skips {
 		f.stored[skipID(s)] = ""
 	}
-	return first
+}
+
+// refusedBecause says why the history takes nothing; empty: it does, or that is not sure yet.
+func (f *flush) refusedBecause() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.because
 }
 
 // hurry asks for a flush as soon as possible, because the ledger is full.
@@ -153,15 +189,13 @@ func (f *flush) hasSkip(s run.Skip) bool {
 func (f *flush) next() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.busy || f.since.IsZero():
+	if f.busy || f.since.IsZero() {
 		return time.Time{}
-	case f.failed.until.After(f.since.Add(flushEvery)):
-		return f.failed.until
-	default:
-		return f.since.Add(flushEvery)
 	}
+	return lastOf(f.since.Add(flushEvery), f.failed.until, f.refused.until)
 }
+
+func lastOf(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // skipID names a skipped range; its occurrence may also have a record of another reason.
 func skipID(s run.Skip) string { return s.Occurrence + "/" + string(s.Reason) }

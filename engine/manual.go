@@ -129,13 +129,14 @@ const manualPriority = 5
 // Runs returns the newest runs, in flight and ended, newest instant first, at most limit; of one
 // job where job is not empty.
 func (e *Engine) Runs(ctx context.Context, job string, limit int) ([]run.Run, error) {
-	history, err := e.o.History.Read(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
-	}
+	// The ledger before the history: what moves from one to the other meanwhile is in both.
 	ledger, err := e.o.Ledger.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	history, err := e.o.History.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
 	}
 	seen := make(map[string]bool)
 	var out []run.Run
@@ -147,13 +148,13 @@ func (e *Engine) Runs(ctx context.Context, job string, limit int) ([]run.Run, er
 			}
 		}
 	}
-	add(ledger.Runs)
 	add(ledger.Finished)
 	for _, j := range history.Jobs {
 		if j != nil {
 			add(j.Runs)
 		}
 	}
+	add(ledger.Runs) // last: one that the history has too has ended since
 	slices.SortFunc(out, state.NewestFirst)
 	out = out[:min(limit, len(out))]
 	e.withProgress(out)

@@ -58,7 +58,7 @@ func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
 func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *state.Catalog, name string, now time.Time)) ([]run.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, pauseWait)
 	defer cancel()
-	catalog, err := e.o.Catalog.SwapOnce(ctx, func(c *state.Catalog) error {
+	catalog, err := e.makingRoom(ctx, e.o.Catalog.SwapOnce, func(c *state.Catalog) error {
 		if err := known(c, key); err != nil {
 			return err
 		}
@@ -66,6 +66,9 @@ func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *s
 		c.Revision++
 		return nil
 	})
+	if errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnknown) {
+		return nil, run.Errorf(run.CodeLedgerFull, "the catalog has no room for this, even without old versions: define fewer jobs or smaller ones (%v)", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ func (e *Engine) Status() Status {
 	if !v.leading {
 		return s
 	}
+	s.CatalogError, s.HistoryError = v.refused, e.flush.refusedBecause()
 	s.Jobs = v.jobs(e.wall())
 	for i := range s.Jobs {
 		s.Jobs[i].Latest = s.Jobs[i].Merge(started[s.Jobs[i].Job.Name])

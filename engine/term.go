@@ -33,6 +33,9 @@ type term struct {
 	maxOpen     int                          // of the next plan; 0: as many as the planner allows
 	past        chan map[string]state.Latest // what the history told late; nil: in time
 	announce    bool                         // the jobs in force changed and nobody was told yet
+	unread      refusal                      // the catalog cannot be read anew
+	unwritten   refusal                      // the catalog does not take the desired jobs
+	refused     int                          // the sequence of those
 }
 
 // Lead plans for as long as ctx lasts and the lease is valid. It returns when this node starts

@@ -71,7 +71,7 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 		}
 	}
 	e.recalled(t)
-	if err := e.syncDefinitions(ctx, t); err != nil {
+	if err := e.followDefinitions(ctx, t); err != nil {
 		return time.Time{}, err
 	}
 	if err := e.listen(ctx, t); err != nil {
@@ -86,7 +86,9 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 		return time.Time{}, err
 	}
 	if t.maxOpen > 0 && len(e.view.Load().ledger.Runs) < t.maxOpen/2 {
-		t.maxOpen *= 2 // the bound is out of the way: carefully more
+		if t.maxOpen *= 2; t.maxOpen >= plan.MaxOpenRuns { // the bound is out of the way: carefully more
+			t.maxOpen = 0
+		}
 	}
 	return next, nil
 }
@@ -327,8 +329,10 @@ func (e *Engine) nextTurn(t *term, instant time.Time) time.Time {
 	if at := t.silence.next(time.Now(), e.o.NodeTimeout); !at.IsZero() {
 		next = earliest(next, e.wallAt(at))
 	}
-	if at := e.flush.next(); !at.IsZero() {
-		next = earliest(next, e.wallAt(at))
+	for _, at := range [...]time.Time{e.flush.next(), t.catalogNext()} {
+		if !at.IsZero() {
+			next = earliest(next, e.wallAt(at))
+		}
 	}
 	return next
 }

@@ -21,7 +21,7 @@ type told struct {
 
 func (o *told) Observe(event engine.Event) {
 	switch event.(type) {
-	case engine.LedgerGone, engine.WatermarkCut, engine.JobInvalid:
+	case engine.LedgerGone, engine.WatermarkCut, engine.JobInvalid, engine.CatalogRefused, engine.HistoryRefused, engine.RecordsDropped:
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.events = append(o.events, event)

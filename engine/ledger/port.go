@@ -53,6 +53,8 @@ func asOurs[T any](change func(*T) error) func(*T) error {
 
 func asEngines(err error) error {
 	switch {
+	case errors.Is(err, ErrTooLarge) && errors.Is(err, ErrUnknown): // too large now; what came before may be stored
+		return fmt.Errorf("%w: %w: %w", engine.ErrUnknown, engine.ErrTooLarge, err)
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
 	case errors.Is(err, ErrNewerFormat):

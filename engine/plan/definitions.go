@@ -178,6 +178,9 @@ func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
 				s.since = last.since
 			}
 		}
+		if since, ok := v.Since[t.Name]; ok {
+			s.since = since
+		}
 		track.segments = append(track.segments, s)
 	}
 	return nil

@@ -81,6 +81,18 @@ func (h *History) Shrink(percent int, gone func(job string) bool) {
 	}
 }
 
+// SizeOf is how many bytes runs and skips take as JSON.
+func SizeOf(runs []run.Run, skips []run.Skip) int {
+	n := 0
+	for i := range runs {
+		n += sizeOf(&runs[i])
+	}
+	for i := range skips {
+		n += sizeOf(&skips[i])
+	}
+	return n
+}
+
 func sizeOf(v any) int {
 	text, err := json.Marshal(v)
 	if err != nil {
