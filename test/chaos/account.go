@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
-	"github.com/leasecron/leasecron/engine/schedule"
-	"github.com/leasecron/leasecron/test/cluster"
 )
 
 // evidence is what a run has left to be judged by.
@@ -19,8 +16,12 @@ type evidence struct {
 	testimony
 	Arrivals []arrival // in the order of their arrival
 	Promised []string  // the IDs of the runs that an API has promised
-	// Until: the instants before it have to be accounted for.
-	Until time.Time
+	// Began is when the first sidecar was started. The instants before Until have to be accounted for.
+	Began, Until time.Time
+	// Calm is a stretch in which nothing went wrong: what was due in it has to have fired.
+	Calm span
+	// Standing are jobs that were never taken out of the document or given another schedule, and their intervals.
+	Standing map[string]time.Duration
 }
 
 // arrival is one callback.
@@ -46,6 +47,12 @@ type account struct {
 	LateSends, FrozenSends int
 	// Leaders counts the terms under which a callback was committed.
 	Leaders int
+	// Reasons counts the instants that got no run of their own, by reason. Unreached counts the attempts
+	// that failed and surely never reached the app.
+	Reasons   map[run.Reason]int
+	Unreached int
+	// CalmInstants were due in the calm stretch, CalmFired of them got a run that arrived.
+	CalmInstants, CalmFired int
 	// Violations say what must not be, in words; each is counted in Jobs or above as well.
 	Violations []string
 }
@@ -66,21 +73,39 @@ type jobAccount struct {
 	// What must not be: the same attempt of an occurrence arrived twice, an instant was decided
 	// twice or not at all, a callback came before its time.
 	Duplicates, DecidedTwice, Unaccounted, Early int
+	// And: an attempt that nothing called for, none where one was called for, a skipped or coalesced instant
+	// whose reason does not hold.
+	Extra, Missing, Groundless int
 	// And: what was decided, recorded or sent without a reason in the definitions or in the ledger.
 	Unexplained int
 	WorstLate   time.Duration // of first attempts, instant to arrival
 }
 
+// share is how many of a hundred instants got a run of their own.
+func (j *jobAccount) share() int {
+	if j.Instants == 0 {
+		return 100
+	}
+	return 100 * j.Fired / j.Instants
+}
+
 // judge compares what was due, what was decided, and what arrived.
 func judge(e evidence) account {
 	j := judgment{evidence: e, rows: make(map[string]*jobAccount)}
+	j.Reasons = make(map[run.Reason]int)
+	j.define()
 	j.arrivals()
 	for _, job := range slices.Sorted(maps.Keys(e.Versions)) {
 		j.instants(job)
+		j.bases(job)
 	}
 	j.runs()
+	j.attempts()
+	j.decisions()
 	j.promises()
 	j.terms()
+	j.calm()
+	j.shares()
 	for _, name := range slices.Sorted(maps.Keys(j.rows)) {
 		j.Jobs = append(j.Jobs, *j.rows[name])
 	}
@@ -90,7 +115,27 @@ func judge(e evidence) account {
 type judgment struct {
 	evidence
 	account
-	rows map[string]*jobAccount
+	rows        map[string]*jobAccount
+	definitions map[version]config.Job
+}
+
+// version is one of a job.
+type version struct {
+	job    string
+	number int
+}
+
+// define reads the definitions of all versions.
+func (j *judgment) define() {
+	j.definitions = make(map[version]config.Job)
+	for job, versions := range j.Versions {
+		for number, v := range versions {
+			var definition config.Job
+			if json.Unmarshal(v.Definition, &definition) == nil {
+				j.definitions[version{job, number}] = definition
+			}
+		}
+	}
 }
 
 func (j *judgment) row(job string) *jobAccount {
@@ -125,8 +170,12 @@ func (j *judgment) arrivals() {
 		seen[key] = a
 		r, recorded := j.Runs[a.Run]
 		due := a.ScheduledAt
-		if recorded {
+		if recorded && r.DueAt.After(due) {
 			due = r.DueAt
+		}
+		if recorded && !r.ScheduledAt.Equal(a.ScheduledAt) {
+			row.Unexplained++
+			j.violation("%s: run %s arrived for the instant %s and is recorded for %s", a.Job, a.Run, a.ScheduledAt.Format(clock), r.ScheduledAt.Format(clock))
 		}
 		if a.At.Before(due) {
 			row.Early++
@@ -139,228 +188,6 @@ func (j *judgment) arrivals() {
 			row.Unexplained++
 			j.violation("%s of %s: attempt %d arrived under term %d as run %s, which is recorded as %+v",
 				a.Job, a.ScheduledAt.Format(clock), a.Attempt, a.Term, a.Run, r)
-		}
-	}
-}
-
-// instants judges whether each instant that the versions of a job name was decided once.
-func (j *judgment) instants(job string) {
-	type decision struct {
-		occurrence string
-		skipped    bool
-	}
-	decided := make(map[time.Time][]decision)
-	segments := j.segments(job, j.Until)
-	grid := make(map[time.Time]bool)
-	var all []time.Time
-	lastOf := make(map[time.Time]segment)
-	for _, s := range segments {
-		for _, at := range s.instants() {
-			if !grid[at] {
-				all = append(all, at)
-			}
-			grid[at] = true
-			lastOf[at] = s
-		}
-	}
-	if len(all) == 0 {
-		return
-	}
-	slices.SortFunc(all, time.Time.Compare)
-	mark := func(from, until time.Time, d decision) (marked int) {
-		i, _ := slices.BinarySearchFunc(all, from, time.Time.Compare)
-		for ; i < len(all) && (all[i].Equal(from) || all[i].Before(until)); i++ {
-			if !slices.Contains(decided[all[i]], d) {
-				decided[all[i]] = append(decided[all[i]], d)
-			}
-			marked++
-		}
-		return marked
-	}
-	row := j.row(job)
-	coalesced := make(map[time.Time]bool)
-	for _, r := range j.Runs {
-		if r.Key.Job != job || r.Key.Trigger == "" || !r.ScheduledAt.Before(j.Until) {
-			continue
-		}
-		until := r.ScheduledAt
-		if r.Coalesced > 1 {
-			until = r.CoveredUntil
-			for _, at := range all {
-				if at.After(r.ScheduledAt) && cluster.RunCovers(r, at) {
-					coalesced[at] = true
-				}
-			}
-		}
-		if mark(r.ScheduledAt, until, decision{occurrence: r.Occurrence}) == 0 {
-			row.Unexplained++
-			j.violation("%s has a run for %s, which is no instant of its definitions: %+v", job, r.ScheduledAt.Format(clock), r)
-		}
-	}
-	for _, s := range j.Skips {
-		if s.Key.Job == job && s.ScheduledAt.Before(j.Until) {
-			mark(s.ScheduledAt, s.CoveredUntil, decision{s.Occurrence, true})
-		}
-	}
-	for _, s := range j.Ranges { // where the ledger was not seen in time
-		if s.Key.Job != job || !s.ScheduledAt.Before(j.Until) {
-			continue
-		}
-		for _, at := range all {
-			if cluster.SkipCovers(s, at) && !slices.ContainsFunc(decided[at], func(d decision) bool { return d.skipped }) {
-				decided[at] = append(decided[at], decision{s.Occurrence, true})
-			}
-		}
-	}
-	last := time.Time{} // the last instant that was decided
-	for _, at := range all {
-		if len(decided[at]) > 0 {
-			last = at
-		}
-	}
-	for _, at := range all {
-		row.Instants++
-		switch d := decided[at]; {
-		case len(d) == 0 && lastOf[at].Left && !j.decidedAfter(job, at, lastOf[at].Until):
-			row.Left++
-		case len(d) == 0:
-			row.Unaccounted++
-			j.violation("%s: the instant %s is not accounted for (the last decided one is %s)", job, at.Format(clock), last.Format(clock))
-		case len(d) > 1:
-			row.DecidedTwice++
-			j.violation("%s: the instant %s was decided %d times: %v", job, at.Format(clock), len(d), d)
-		case d[0].skipped:
-			row.Skipped++
-		case coalesced[at]:
-			row.Coalesced++
-		default:
-			row.Fired++
-		}
-	}
-}
-
-// decidedAfter reports whether an instant of a job after at and before until was decided.
-func (j *judgment) decidedAfter(job string, at, until time.Time) bool {
-	for _, r := range j.Runs {
-		if r.Key.Job == job && r.Key.Trigger != "" && r.ScheduledAt.After(at) && r.ScheduledAt.Before(until) {
-			return true
-		}
-	}
-	return false
-}
-
-// instants lists what a version names, computed without the product's own schedules: its rates
-// count from its base, its crons are those of baseJobs.
-func (s segment) instants() []time.Time {
-	var job config.Job
-	if err := json.Unmarshal(s.Version.Definition, &job); err != nil {
-		return nil
-	}
-	var out []time.Time
-	for _, t := range job.Triggers {
-		var base time.Time
-		var interval time.Duration
-		switch {
-		case t.Schedule.Kind == schedule.KindRate:
-			base, interval = s.Version.Bases[t.Name], t.Schedule.Interval
-		case t.Schedule.Kind == schedule.KindCron:
-			base = s.From.Truncate(time.Minute).Add(-time.Minute)
-			interval = map[string]time.Duration{"* * * * * *": time.Second, "*/5 * * * * *": 5 * time.Second}[t.Schedule.Cron]
-		}
-		if interval == 0 {
-			continue
-		}
-		for at := base.Add(interval); at.Before(s.Until); at = at.Add(interval) {
-			if !at.Before(s.From) {
-				out = append(out, at)
-			}
-		}
-	}
-	return out
-}
-
-// runs judges what is recorded of each run by what arrived.
-func (j *judgment) runs() {
-	arrived := make(map[string]bool, len(j.Arrivals))
-	for _, a := range j.Arrivals {
-		arrived[a.Run] = true
-	}
-	type attempt struct {
-		occurrence string
-		number     int
-	}
-	delayed := make(map[string]bool)
-	for job := range j.Versions {
-		delayed[job] = j.delayed(job)
-	}
-	seen := make(map[attempt]string)
-	byJob := make(map[string][]run.Run)
-	for _, r := range j.Runs {
-		row := j.row(r.Key.Job)
-		key := attempt{r.Occurrence, r.Attempt}
-		if other, again := seen[key]; again {
-			row.DecidedTwice++
-			j.violation("%s of %s: attempt %d is recorded as run %s and as run %s", r.Key.Job, r.ScheduledAt.Format(clock), r.Attempt, other, r.ID)
-		}
-		seen[key] = r.ID
-		byJob[r.Key.Job] = append(byJob[r.Key.Job], r)
-		switch r.Cause {
-		case run.CauseRetry:
-			row.Retried++
-		case run.CauseRecovery:
-			row.Recovered++
-		case run.CauseSchedule:
-			if delayed[r.Key.Job] {
-				row.Instants++
-				row.Fired++
-			}
-		case run.CauseManual, run.CauseBackfill, run.CauseRerun:
-		}
-		switch {
-		case r.State == run.StateLost:
-			row.Lost++
-		case r.State == run.StateSucceeded && !arrived[r.ID]:
-			row.Unexplained++
-			j.violation("%s of %s: run %s is recorded as succeeded and never arrived", r.Key.Job, r.ScheduledAt.Format(clock), r.ID)
-		case !r.State.Ended() && r.DueAt.Before(j.Until):
-			row.Unexplained++
-			j.violation("%s of %s: run %s never ended: %+v", r.Key.Job, r.ScheduledAt.Format(clock), r.ID, r)
-		}
-	}
-	for job, runs := range byJob {
-		j.serial(job, runs)
-	}
-}
-
-// delayed reports whether a job has a fixed delay, whose instants no grid names.
-func (j *judgment) delayed(job string) bool {
-	for _, s := range j.segments(job, j.Until) {
-		var definition config.Job
-		if json.Unmarshal(s.Version.Definition, &definition) != nil {
-			continue
-		}
-		if slices.ContainsFunc(definition.Triggers, func(t config.Trigger) bool { return t.Schedule.Kind == schedule.KindEvery }) {
-			return true
-		}
-	}
-	return false
-}
-
-// serial judges that no two runs of a job were in flight at once by the ledger, unless the job
-// says that they may be.
-func (j *judgment) serial(job string, runs []run.Run) {
-	for _, s := range j.segments(job, j.Until) {
-		var definition config.Job
-		if json.Unmarshal(s.Version.Definition, &definition) != nil || definition.Overlap == config.OverlapParallel {
-			return
-		}
-	}
-	runs = slices.DeleteFunc(runs, func(r run.Run) bool { return r.FiredAt.IsZero() || r.EndedAt.IsZero() })
-	slices.SortFunc(runs, func(a, b run.Run) int { return cmp.Or(a.FiredAt.Compare(b.FiredAt), a.EndedAt.Compare(b.EndedAt)) })
-	for i := 1; i < len(runs); i++ {
-		if before, r := runs[i-1], runs[i]; r.FiredAt.Before(before.EndedAt) {
-			j.row(job).Unexplained++
-			j.violation("%s: run %s started at %s, before run %s had ended at %s", job, r.ID, r.FiredAt.Format(clock), before.ID, before.EndedAt.Format(clock))
 		}
 	}
 }

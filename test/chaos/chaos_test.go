@@ -57,4 +57,7 @@ func TestChaos(t *testing.T) {
 	if len(r.Jobs) < 10 {
 		t.Errorf("only %d jobs are accounted for", len(r.Jobs))
 	}
+	for _, idle := range idleFaults(r.Faults) {
+		t.Error(idle)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,8 +34,7 @@ func (i *injector) inject(ctx context.Context, faults []fault) {
 			if f.Target == atLeader {
 				s = i.leader()
 			}
-			done := i.carryOut(ctx, f, s)
-			i.note(f, s, done)
+			i.note(f, s, i.carryOut(ctx, f, s))
 		})
 	}
 	wait(ctx, i.options.Time-time.Since(begin))
@@ -51,31 +51,48 @@ func (i *injector) leader() *sidecar {
 	return i.sidecars[0]
 }
 
-// carryOut lets a fault happen to s and undoes it when its time, or ctx, has ended. It reports
-// what came of it.
-func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) string {
+// outcome is what came of a fault: whether it hit anything, and in words what it did.
+type outcome struct {
+	hit  bool
+	text string
+}
+
+func hit(text string) outcome    { return outcome{true, text} }
+func missed(text string) outcome { return outcome{false, text} }
+
+// befell is the outcome of a fault whose hits were counted.
+func befell(hits int, what string) outcome {
+	return outcome{hits > 0, fmt.Sprintf("%d %s", hits, what)}
+}
+
+// carryOut lets a fault happen to s and undoes it, and no other, when its time, or ctx, has ended.
+func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) outcome {
 	switch f.Kind {
 	case kill, stop, terminate, drain:
 		return i.strike(ctx, f, s)
 	case rollOut:
+		all := outcome{hit: true}
 		for _, each := range i.sidecars {
-			i.strike(ctx, fault{Kind: drain}, each)
+			o := i.strike(ctx, fault{Kind: drain}, each)
+			all.hit = all.hit && o.hit
+			all.text += each.name + ": " + o.text + "; "
 			wait(ctx, time.Second)
 		}
+		return all
 	case apiRestart, apiKill, apiPause:
 		return i.strikeAPI(ctx, f)
 	case cutOff:
-		s.proxy.Cut()
+		e := s.proxy.Cut()
 		wait(ctx, f.For)
-		s.proxy.Heal()
+		e.End()
+		return befell(e.Hits(), "connections broken")
 	case partition:
-		s.proxy.Blackhole()
+		e := s.proxy.Blackhole()
 		wait(ctx, f.For)
-		s.proxy.Heal()
+		e.End()
+		return befell(e.Hits(), "reads and writes held up")
 	case appDown:
-		s.appDown.Add(1)
-		wait(ctx, f.For)
-		s.appDown.Add(-1)
+		return i.appDown(ctx, f, s)
 	case editJobs, editInvalid:
 		return i.edit(ctx, f)
 	case enqueue:
@@ -85,51 +102,85 @@ func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) string {
 		return i.intrude(ctx, how)
 	case delayRequests, delayAnswers, resetRequests, hangRequests, hangAnswers, dropAnswers, refuse, throttle:
 		fault, matches := proxyFault(f)
-		remove := s.proxy.Inject(fault, matches...)
+		e := s.proxy.Befall(fault, matches...)
 		wait(ctx, f.For)
-		remove()
+		e.End()
+		return befell(e.Hits(), "requests befallen")
 	}
-	return "done"
+	return missed("nobody knows how")
+}
+
+// appDown takes the app of s down. It hits the connections that break, and those that s says are refused.
+func (i *injector) appDown(ctx context.Context, f fault, s *sidecar) outcome {
+	o := befell(s.takeApp(), "connections broken")
+	seen := false
+	for end := time.Now().Add(f.For); time.Now().Before(end) && wait(ctx, min(time.Until(end), 250*time.Millisecond)); {
+		seen = seen || appRefuses(s)
+	}
+	if seen {
+		o = hit(o.text + ", new ones refused")
+		i.mu.Lock()
+		i.refusals++
+		i.mu.Unlock()
+	}
+	if err := s.returnApp(); err != nil {
+		i.t.Error(err)
+	}
+	return o
+}
+
+// appRefuses reports whether a sidecar says that its app refuses connections.
+func appRefuses(s *sidecar) bool {
+	p := s.running()
+	if p == nil || p.Address() == "" {
+		return false
+	}
+	_, body := p.Get("/readyz?verbose")
+	return strings.Contains(body, "connection refused by "+s.app.Address())
 }
 
 // strike does something to the process of a sidecar.
-func (i *injector) strike(ctx context.Context, f fault, s *sidecar) string {
+func (i *injector) strike(ctx context.Context, f fault, s *sidecar) outcome {
 	p := s.claim()
 	if p == nil {
-		return "not now: no process, or another fault has it"
+		return missed("no process, or another fault has it")
 	}
 	defer s.release()
+	o := hit("done")
 	switch f.Kind {
 	case kill:
 		s.forget()
 		p.Kill()
 		wait(ctx, f.For)
 	case stop:
-		s.stop(p)
+		err := s.stop(p)
 		wait(ctx, f.For)
 		s.cont(p)
-		return "done"
+		if err != nil {
+			return missed(err.Error())
+		}
+		return o
 	case drain: // as the hook does that Kubernetes calls first
-		status, _ := p.Post("/drain?wait=0s")
+		status, answer := p.Post("/drain?wait=0s")
+		o = outcome{status == http.StatusOK || status == http.StatusAccepted, fmt.Sprintf("the drain was answered with %d", status)}
+		if status == 0 {
+			o.text += ": " + answer
+		}
 		wait(ctx, f.For)
 		s.terminate(p)
-		if err := s.start(); err != nil {
-			i.t.Error(err)
-		}
-		return fmt.Sprintf("done, the drain was answered with %d", status)
 	default:
 		s.terminate(p)
 	}
 	if err := s.start(); err != nil {
 		i.t.Error(err)
 	}
-	return "done"
+	return o
 }
 
 // strikeAPI does something to the API server.
-func (i *injector) strikeAPI(ctx context.Context, f fault) string {
+func (i *injector) strikeAPI(ctx context.Context, f fault) outcome {
 	if !i.api.TryLock() {
-		return "not now: another fault has the API server"
+		return missed("another fault has the API server")
 	}
 	defer i.api.Unlock()
 	server := i.cluster.ControlPlane.APIServer
@@ -141,7 +192,7 @@ func (i *injector) strikeAPI(ctx context.Context, f fault) string {
 		if err := server.Signal(syscall.SIGCONT); err != nil {
 			i.t.Error(err)
 		}
-		return "done"
+		return hit("done")
 	}
 	if f.Kind == apiRestart {
 		// In good order it waits a minute for connections that faults keep open.
@@ -163,22 +214,34 @@ func (i *injector) strikeAPI(ctx context.Context, f fault) string {
 	if err := server.Up(up); err != nil {
 		i.t.Error(err)
 	}
-	return "done"
+	return hit("done")
 }
 
-// edit changes the jobs document, and puts a mistake in and out again.
-func (i *injector) edit(ctx context.Context, f fault) string {
+// edit changes the jobs document, and puts a mistake in and out again. A mistake hits when a sidecar
+// says that it has refused it.
+func (i *injector) edit(ctx context.Context, f fault) outcome {
 	i.edits.Lock()
 	defer i.edits.Unlock()
-	did := "a mistake"
-	if f.Kind == editInvalid {
-		i.apply(ctx, i.document.invalid())
-		wait(ctx, 3*time.Second)
-	} else {
-		did = i.document.edit(f.Number)
+	if f.Kind == editJobs {
+		did := i.document.edit(f.Number)
+		i.apply(context.WithoutCancel(ctx), i.document.text())
+		return hit(did)
+	}
+	i.apply(ctx, i.document.invalid())
+	o := missed("no sidecar has seen the mistake")
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && wait(ctx, 250*time.Millisecond); {
+		if !o.hit && slices.ContainsFunc(i.sidecars, refusedJobs) {
+			o = hit("the mistake was refused")
+		}
 	}
 	i.apply(context.WithoutCancel(ctx), i.document.text())
-	return did
+	return o
+}
+
+// refusedJobs reports whether a sidecar says that the jobs document that it sees is not valid.
+func refusedJobs(s *sidecar) bool {
+	p := s.running()
+	return p != nil && p.Address() != "" && p.Metric("leasecron_config_last_reload_successful") == "0"
 }
 
 // apply tries until the API server has taken the document, or ctx ends.
@@ -195,19 +258,19 @@ func (i *injector) apply(ctx context.Context, text string) {
 }
 
 // enqueue asks one replica for a run, and remembers the run if that was promised.
-func (i *injector) enqueue(s *sidecar) string {
+func (i *injector) enqueue(s *sidecar) outcome {
 	p := s.running()
 	if p == nil || p.APIAddress() == "" {
-		return "not now: no process"
+		return missed("no process")
 	}
 	id, err := p.Enqueue("manual")
 	if err != nil {
-		return err.Error()
+		return missed(err.Error())
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.promised = append(i.promised, id)
-	return "promised " + id
+	return hit("promised " + id)
 }
 
 // proxyFault is what the proxy has to do, and to which requests.
@@ -244,13 +307,17 @@ func proxyFaultOfKind(f fault) (faultproxy.Fault, []faultproxy.Match) {
 }
 
 // note writes a line about a fault that has been undone.
-func (i *injector) note(f fault, s *sidecar, done string) {
+func (i *injector) note(f fault, s *sidecar, o outcome) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.faults[f.Kind]++
-	if strings.HasPrefix(done, "not now") {
-		i.faults[f.Kind]--
+	t := i.faults[f.Kind]
+	t.Set++
+	word := "missed"
+	if o.hit {
+		t.Hit++
+		word = "hit"
 	}
-	fmt.Fprintf(i.events, "%s %7.3fs %s; it was %s: %s\n",
-		time.Now().UTC().Format("15:04:05.000"), f.At.Seconds(), f, s.name, strings.TrimSpace(done))
+	i.faults[f.Kind] = t
+	fmt.Fprintf(i.events, "%s %7.3fs %s; it was %s: %s: %s\n",
+		time.Now().UTC().Format("15:04:05.000"), f.At.Seconds(), f, s.name, word, strings.TrimSpace(o.text))
 }

@@ -28,8 +28,16 @@ jobs:
   - {name: delay, path: /delay, schedule: every 2s, timeout: 5s}
   - {name: catch-up, path: /catch-up, timeout: 5s, triggers: [{name: default, schedule: rate 1s, misfire: {policy: catch-up, grace: 2s, limit: 20}}]}
   - {name: late-skip, path: /late-skip, timeout: 5s, triggers: [{name: default, schedule: rate 1s, misfire: {policy: skip, grace: 3s}}]}
+  - {name: jitter, path: /jitter, schedule: rate 2s jitter=900ms, timeout: 5s}
   - {name: manual, path: /manual, timeout: 5s, overlap: parallel}
 `
+
+// standing are the base jobs that have a schedule, and how often each is due.
+var standing = map[string]time.Duration{
+	"rate": time.Second, "cron-1s": time.Second, "cron-5s": 5 * time.Second, "serial": 2 * time.Second, "skip": time.Second,
+	"parallel": time.Second, "replace": 3 * time.Second, "retry": 4 * time.Second, "rerun": 2 * time.Second, "delay": 2 * time.Second,
+	"catch-up": time.Second, "late-skip": time.Second, "jitter": 2 * time.Second,
+}
 
 // document is what people edit during a run.
 type document struct {

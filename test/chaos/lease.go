@@ -25,7 +25,7 @@ var (
 )
 
 // intrude does something to the Lease, and tries until the API server has taken it, or ctx ends.
-func (s *session) intrude(ctx context.Context, how intrusion) string {
+func (s *session) intrude(ctx context.Context, how intrusion) outcome {
 	do := func(ctx context.Context) error {
 		switch how {
 		case takeLease:
@@ -42,12 +42,12 @@ func (s *session) intrude(ctx context.Context, how intrusion) string {
 		err := do(call)
 		cancel()
 		if err == nil {
-			return "done: " + string(how)
+			return hit(string(how))
 		}
 		wait(ctx, time.Second)
 	}
 	s.t.Errorf("%s: not within minutes", how)
-	return "never done"
+	return missed("never done")
 }
 
 // loss is what came of making a leader lose.
@@ -58,7 +58,7 @@ type loss struct {
 }
 
 // forceLoss takes the term away from the leader, sees that it notices, and then makes the sidecar whose
-// turn it is the only one whose app is up: it has to compete, and to lead.
+// turn it is the only one whose app says that it is well: it has to compete, and to lead.
 func (s *session) forceLoss(ctx context.Context, n int) loss {
 	l := loss{How: losses[n%len(losses)]}
 	var leader *sidecar
@@ -72,8 +72,9 @@ func (s *session) forceLoss(ctx context.Context, n int) loss {
 		return "nobody leads"
 	})
 	before := lostTerms(leader)
+	mend := func() {}
 	if l.How == cutLeader {
-		leader.proxy.Cut()
+		mend = leader.proxy.Cut().End
 	} else {
 		s.intrude(ctx, l.How)
 	}
@@ -83,16 +84,14 @@ func (s *session) forceLoss(ctx context.Context, n int) loss {
 		}
 		return fmt.Sprintf("it has lost %d terms, as before", before)
 	})
-	if l.How == cutLeader {
-		leader.proxy.Heal()
-	}
+	mend()
 
 	turn := s.sidecars[n%len(s.sidecars)]
 	began := time.Now()
 	for _, each := range s.sidecars {
 		if each != turn {
-			each.appDown.Add(1)
-			defer each.appDown.Add(-1)
+			each.unwell.Store(true)
+			defer each.unwell.Store(false)
 		}
 	}
 	s.await(ctx, leadWithin, turn.name+" leads when it is the only one that can", func() string {

@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -52,6 +54,26 @@ var bag = map[kind]int{
 	kill: 4, stop: 4, terminate: 2, drain: 2, rollOut: 1,
 	apiRestart: 1, apiKill: 1, apiPause: 1,
 	appDown: 2, editJobs: 3, editInvalid: 1, enqueue: 4, intrude: 3,
+}
+
+// tries is how often a kind of fault may be set without hitting anything, by chance.
+const tries = 8
+
+// idleFaults says which kinds of faults hit so little that a run proves nothing about them.
+func idleFaults(faults map[kind]tally) []string {
+	var out []string
+	set, hit := 0, 0
+	for _, k := range slices.Sorted(maps.Keys(faults)) {
+		t := faults[k]
+		set, hit = set+t.Set, hit+t.Hit
+		if t.Hit == 0 && t.Set >= tries {
+			out = append(out, fmt.Sprintf("%q was set %d times and never hit anything", k, t.Set))
+		}
+	}
+	if set >= tries && 2*hit < set {
+		out = append(out, fmt.Sprintf("of %d faults only %d hit anything", set, hit))
+	}
+	return out
 }
 
 // atLeader as a fault's target is the sidecar that leads when the fault begins.

@@ -50,3 +50,23 @@ func TestDocument(t *testing.T) {
 		}
 	}
 }
+
+func TestIdleFaults(t *testing.T) {
+	tests := map[string]struct {
+		faults map[kind]tally
+		want   []string
+	}{
+		"all hit":           {faults: map[kind]tally{kill: {8, 8}, drain: {8, 7}}},
+		"some miss":         {faults: map[kind]tally{kill: {8, 8}, drain: {8, 1}}},
+		"few, by chance":    {faults: map[kind]tally{kill: {8, 8}, drain: {7, 0}}},
+		"a kind never hits": {map[kind]tally{kill: {8, 8}, drain: {8, 0}}, []string{`"drain, then SIGTERM" was set 8 times and never hit anything`}},
+		"most miss":         {map[kind]tally{kill: {8, 3}, drain: {8, 4}}, []string{"of 16 faults only 7 hit anything"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, idleFaults(tt.faults)); diff != "" {
+				t.Errorf("idleFaults(%v) (-want +got):\n%s", tt.faults, diff)
+			}
+		})
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // maxViolations is how many violations a report spells out.
@@ -15,10 +17,11 @@ const maxViolations = 30
 // report prints the result of a run: a line for each job, what happened, and what must not be.
 func report(out io.Writer, o options, r result) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "job\tinstants\tfired\tcoalesced\tskipped\tleft\tlost\trecovered\tretried\tarrived\tduplicates\tdecided twice\tunaccounted\tearly\tunexplained\tlatest\t")
+	fmt.Fprintln(w, "job\tinstants\tfired\tcoalesced\tskipped\tleft\tlost\trecovered\tretried\tarrived\tduplicates\tdecided twice\tunaccounted\tearly\textra\tmissing\tgroundless\tunexplained\tlatest\tfired %\t")
 	row := func(j jobAccount) {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", j.Job, j.Instants, j.Fired, j.Coalesced, j.Skipped, j.Left,
-			j.Lost, j.Recovered, j.Retried, j.Arrived, j.Duplicates, j.DecidedTwice, j.Unaccounted, j.Early, j.Unexplained, j.WorstLate.Round(time.Millisecond))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t\n", j.Job, j.Instants, j.Fired, j.Coalesced, j.Skipped, j.Left,
+			j.Lost, j.Recovered, j.Retried, j.Arrived, j.Duplicates, j.DecidedTwice, j.Unaccounted, j.Early, j.Extra, j.Missing, j.Groundless, j.Unexplained,
+			j.WorstLate.Round(time.Millisecond), j.share())
 	}
 	total := jobAccount{Job: "total"}
 	for _, j := range r.Jobs {
@@ -28,13 +31,20 @@ func report(out io.Writer, o options, r result) {
 	row(total)
 	_ = w.Flush()
 
-	fmt.Fprintf(out, "\nfaults:")
+	set, hit := 0, 0
+	fmt.Fprintf(out, "\nfaults that hit:")
 	for i, k := range slices.Sorted(maps.Keys(r.Faults)) {
 		if i > 0 {
 			fmt.Fprint(out, ",")
 		}
-		fmt.Fprintf(out, " %s %d", k, r.Faults[k])
+		fmt.Fprintf(out, " %s %d of %d", k, r.Faults[k].Hit, r.Faults[k].Set)
+		set, hit = set+r.Faults[k].Set, hit+r.Faults[k].Hit
 	}
+	fmt.Fprintf(out, "; all %d of %d\ninstants without a run of their own, by reason:", hit, set)
+	for _, reason := range run.Reasons() {
+		fmt.Fprintf(out, " %s %d", reason, r.Reasons[reason])
+	}
+	fmt.Fprintf(out, "; apps that refused connections: %d times, attempts that never reached one: %d; in the quiet stretch at the end %d of %d instants fired", r.Refusals, r.Unreached, r.CalmFired, r.CalmInstants)
 	fmt.Fprintf(out, "\nterms with callbacks: %d; processes: %d, of which %d ended without being told to; versions of the ledger seen: %d, the largest %d bytes\n",
 		r.Leaders, r.Processes, r.Unordered, r.LedgerVersions, r.LedgerBytes)
 	fmt.Fprintf(out, "callbacks started under a term after one of a later term was committed: %d; by a process frozen between its last check and the send: %d\n", r.LateSends, r.FrozenSends)
@@ -68,6 +78,9 @@ func (j *jobAccount) add(other jobAccount) {
 	j.DecidedTwice += other.DecidedTwice
 	j.Unaccounted += other.Unaccounted
 	j.Early += other.Early
+	j.Extra += other.Extra
+	j.Missing += other.Missing
+	j.Groundless += other.Groundless
 	j.Unexplained += other.Unexplained
 	j.WorstLate = max(j.WorstLate, other.WorstLate)
 }

@@ -36,6 +36,9 @@ const (
 	settleWithin = 3 * time.Minute
 )
 
+// quiet is how long nothing at all goes wrong at the end of a run: what is due then has to fire.
+const quiet = 5 * time.Second
+
 // session is one run.
 type session struct {
 	t        testing.TB
@@ -48,14 +51,20 @@ type session struct {
 
 	mu       sync.Mutex
 	events   io.Writer
-	faults   map[kind]int // those that happened
-	promised []string     // IDs of runs that an API promised
+	faults   map[kind]tally
+	refusals int
+	promised []string // IDs of runs that an API promised
 }
+
+// tally counts the faults of a kind: those that were set, and those that hit anything.
+type tally struct{ Set, Hit int }
 
 // result is a run's outcome.
 type result struct {
 	account
-	Faults map[kind]int
+	Faults map[kind]tally
+	// Refusals counts the times in which a sidecar said that its app, which was down, refuses connections.
+	Refusals int
 	// Leaderless is the longest time without a leader after the faults had ended.
 	Leaderless time.Duration
 	// Losses were forced when the faults had ended, by kind; after each, one sidecar, each in its turn,
@@ -77,13 +86,14 @@ func torment(ctx context.Context, t testing.TB, o options) result {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = events.Close() })
-	s := &session{t: t, options: o, events: events, faults: make(map[kind]int)}
+	s := &session{t: t, options: o, events: events, faults: make(map[kind]tally)}
 	s.cluster = cluster.New(t, controlplane.Start(t), s.document.text())
 	s.witness = newWitness(s.cluster, copies(t, filepath.Join(o.Logs, "ledger.gz")))
 	for n := range o.Sidecars {
 		s.sidecars = append(s.sidecars, newSidecar(t, s.cluster, fmt.Sprintf("shop-%d", n), o.Logs, answer(o.Seed, s.calm.Load)))
 	}
 	watching, stopWatching := context.WithCancel(ctx)
+	began := time.Now().UTC()
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopWatching()
@@ -112,9 +122,12 @@ func torment(ctx context.Context, t testing.TB, o options) result {
 			s.say("%d of %d losses forced", n+1, o.Losses)
 		}
 	}
-	until := time.Now().UTC()
-	s.settle(ctx, until)
-	s.say("settled %s after the last forced loss; stopping", time.Since(until).Round(100*time.Millisecond))
+	last := time.Now()
+	s.settle(ctx, last)
+	s.say("settled %s after the last forced loss; a quiet stretch of %s", time.Since(last).Round(100*time.Millisecond), quiet)
+	calm := s.quietStretch(ctx)
+	s.settle(ctx, calm.Until)
+	s.say("stopping")
 	for _, each := range s.sidecars {
 		if p := each.claim(); p != nil {
 			each.terminate(p)
@@ -124,8 +137,17 @@ func torment(ctx context.Context, t testing.TB, o options) result {
 	if err := s.witness.read(ctx); err != nil {
 		t.Fatalf("read the documents at the end: %v", err)
 	}
-	s.finish(&r, until)
+	s.finish(&r, evidence{Began: began, Until: calm.Until, Calm: calm, Standing: standing})
 	return r
+}
+
+// quietStretch waits until nothing is behind, and then lets quiet pass.
+func (s *session) quietStretch(ctx context.Context) span {
+	s.await(ctx, settleWithin, "nothing is behind", func() string { return s.open(time.Now().Add(-time.Second)) })
+	calm := span{From: time.Now().UTC()}
+	wait(ctx, quiet)
+	calm.Until = time.Now().UTC()
+	return calm
 }
 
 // copies opens a compressed file: a run writes the ledger some thousand times.
@@ -144,10 +166,10 @@ func copies(t testing.TB, path string) io.Writer {
 }
 
 // finish judges, and adds what is known of the processes.
-func (s *session) finish(r *result, until time.Time) {
-	e := evidence{testimony: s.witness.testimony(), Arrivals: s.arrivals(), Promised: s.promised, Until: until}
+func (s *session) finish(r *result, e evidence) {
+	e.testimony, e.Arrivals, e.Promised = s.witness.testimony(), s.arrivals(), s.promised
 	r.account = judge(e)
-	r.Faults = s.faults
+	r.Faults, r.Refusals = s.faults, s.refusals
 	r.LedgerVersions, r.LedgerBytes = e.Watched, e.Bytes
 	for _, each := range s.sidecars {
 		each.mu.Lock()
@@ -272,8 +294,8 @@ func (s *session) progress(ctx context.Context) {
 		seen := s.witness.testimony()
 		s.mu.Lock()
 		faults := 0
-		for _, n := range s.faults {
-			faults += n
+		for _, t := range s.faults {
+			faults += t.Set
 		}
 		s.mu.Unlock()
 		s.say("%d faults undone, %d callbacks, %d runs recorded, term %d held by %s",

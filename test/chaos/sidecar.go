@@ -27,8 +27,11 @@ type sidecar struct {
 	app      *app.App
 	proxy    *faultproxy.Proxy
 	settings cluster.Settings
-	logs     string       // folder for the logs of its processes
-	appDown  atomic.Int32 // how many faults say that the app is down
+	logs     string      // folder for the logs of its processes
+	unwell   atomic.Bool // the app is up and says that it cannot work
+
+	appMu   sync.Mutex
+	appDown int // how many faults have the app down
 
 	mu      sync.Mutex
 	process *cluster.Sidecar // nil while there is none
@@ -49,11 +52,20 @@ func (s span) overlaps(from, until time.Time) bool {
 
 func newSidecar(t testing.TB, c *cluster.Cluster, name, logs string, behavior app.Behavior) *sidecar {
 	t.Helper()
-	s := &sidecar{name: name, app: cluster.StartApp(t), logs: logs, proxy: faultproxy.Start(t, c.Access)}
+	address, err := app.FreeAddress() // one that is still free after the app was down
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Start(app.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	s := &sidecar{name: name, app: a, logs: logs, proxy: faultproxy.Start(t, c.Access)}
 	s.app.Script("*", behavior)
 	s.app.Script("/health", func(a *app.App, w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
-		if s.appDown.Load() > 0 {
+		if s.unwell.Load() {
 			status = http.StatusServiceUnavailable
 		}
 		app.Status(status)(a, w, r)
@@ -138,16 +150,35 @@ func (s *sidecar) terminate(p *cluster.Sidecar) {
 	}
 }
 
-// stop freezes a claimed process, cont lets it go on.
-func (s *sidecar) stop(p *cluster.Sidecar) {
+// takeApp takes the app down, and returns how many connections that broke. returnApp brings it back, unless
+// another fault still has it down.
+func (s *sidecar) takeApp() (broken int) {
+	s.appMu.Lock()
+	defer s.appMu.Unlock()
+	s.appDown++
+	return s.app.Down()
+}
+
+func (s *sidecar) returnApp() error {
+	s.appMu.Lock()
+	defer s.appMu.Unlock()
+	if s.appDown--; s.appDown > 0 {
+		return nil
+	}
+	return s.app.Up()
+}
+
+// stop freezes a claimed process, cont lets it go on. It fails where the process has ended by itself,
+// which is noted elsewhere.
+func (s *sidecar) stop(p *cluster.Sidecar) error {
 	s.mu.Lock()
 	s.stopped = append(s.stopped, span{From: time.Now()})
 	s.mu.Unlock()
-	_ = p.Signal(syscall.SIGSTOP) // it may have ended by itself, which is noted elsewhere
+	return p.Signal(syscall.SIGSTOP)
 }
 
 func (s *sidecar) cont(p *cluster.Sidecar) {
-	_ = p.Signal(syscall.SIGCONT) // the same
+	_ = p.Signal(syscall.SIGCONT) // it may have ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped[len(s.stopped)-1].Until = time.Now()

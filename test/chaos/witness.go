@@ -25,7 +25,10 @@ type testimony struct {
 	Runs  map[string]run.Run  // by ID, as last seen
 	Skips map[string]run.Skip // as the ledger had them
 	// Ranges are skips as the history has them: those in a row are one.
-	Ranges   map[string]run.Skip
+	Ranges map[string]run.Skip
+	// Busy says of a skip, by its [skipID], whether its job had an open run in the very version of the
+	// ledger that introduced it. It says nothing of those whose appearance was not seen.
+	Busy     map[string]bool
 	Versions map[string]map[int]state.Version // by job and number
 	Terms    map[int64]term
 	// Ledger is the latest version that was seen.
@@ -58,7 +61,7 @@ const readEvery = 3 * time.Second
 
 func newWitness(c *cluster.Cluster, copies io.Writer) *witness {
 	return &witness{cluster: c, copies: copies, t: testimony{
-		Runs: make(map[string]run.Run), Skips: make(map[string]run.Skip), Ranges: make(map[string]run.Skip),
+		Runs: make(map[string]run.Run), Skips: make(map[string]run.Skip), Ranges: make(map[string]run.Skip), Busy: make(map[string]bool),
 		Versions: make(map[string]map[int]state.Version), Terms: make(map[int64]term), Ledger: &state.Ledger{},
 	}}
 }
@@ -124,6 +127,7 @@ func (w *witness) watch(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 	stream := json.NewDecoder(resp.Body)
+	var before *state.Ledger // the version before; of the first one it is not known
 	for {
 		var event struct{ Object corev1.ConfigMap }
 		if err := stream.Decode(&event); err != nil {
@@ -138,6 +142,8 @@ func (w *witness) watch(ctx context.Context) error {
 			return err
 		}
 		w.noteLedger(&l, time.Now(), len(text))
+		w.noteBusy(before, &l)
+		before = &l
 		_, _ = fmt.Fprintf(w.copies, "%s %s %s\n", time.Now().UTC().Format(clock), event.Object.ResourceVersion, text)
 	}
 }
@@ -167,6 +173,29 @@ func (w *witness) noteLedger(l *state.Ledger, seen time.Time, size int) {
 	w.t.note(l.Finished, l.Skipped)
 }
 
+// noteBusy looks at the skips that a version of the ledger has and the one right before it has not.
+func (w *witness) noteBusy(before, now *state.Ledger) {
+	if before == nil {
+		return
+	}
+	had := make(map[string]bool, len(before.Skipped))
+	for _, s := range before.Skipped {
+		had[skipID(s)] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range now.Skipped {
+		id := skipID(s)
+		if _, known := w.t.Busy[id]; known || had[id] {
+			continue
+		}
+		w.t.Busy[id] = slices.ContainsFunc(now.Runs, func(r run.Run) bool { return r.Key.Job == s.Key.Job })
+	}
+}
+
+// skipID tells skips apart, also those of one occurrence.
+func skipID(s run.Skip) string { return s.Key.String() + s.Occurrence + string(s.Reason) }
+
 // note keeps of each run the record that tells most: how it ended, or else the latest.
 func (t *testimony) note(runs []run.Run, skips []run.Skip) {
 	for _, r := range runs {
@@ -179,7 +208,7 @@ func (t *testimony) note(runs []run.Run, skips []run.Skip) {
 
 func noteSkips(seen map[string]run.Skip, skips []run.Skip) {
 	for _, s := range skips {
-		id := s.Key.String() + s.Occurrence + string(s.Reason)
+		id := skipID(s)
 		if have, ok := seen[id]; !ok || have.Count < s.Count { // ranges grow in the history
 			seen[id] = s
 		}
@@ -191,7 +220,7 @@ func (w *witness) testimony() testimony {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.t
-	t.Runs, t.Skips, t.Ranges, t.Terms = maps.Clone(t.Runs), maps.Clone(t.Skips), maps.Clone(t.Ranges), maps.Clone(t.Terms)
+	t.Runs, t.Skips, t.Ranges, t.Busy, t.Terms = maps.Clone(t.Runs), maps.Clone(t.Skips), maps.Clone(t.Ranges), maps.Clone(t.Busy), maps.Clone(t.Terms)
 	t.Versions = make(map[string]map[int]state.Version, len(w.t.Versions))
 	for job, versions := range w.t.Versions {
 		t.Versions[job] = maps.Clone(versions)
