@@ -42,6 +42,9 @@ func (i *invoker) Invoke(ctx context.Context, a run.Attempt) run.Outcome {
 	defer cancel()
 	out := i.deliver(ctx, a)
 	out.EndedAt = i.node.wall()
+	if out.Status != statusAccepted { // else the app says it when it has done the work
+		i.node.world.check.outcome(i.node, a, out)
+	}
 	return out
 }
 
@@ -107,9 +110,6 @@ func (i *invoker) deliver(ctx context.Context, a run.Attempt) run.Outcome {
 	}
 	out.StartedAt = sent
 	w.logf(n.name, "%s attempt %d of %s: %s %s", a.Run.Key, a.Run.Attempt, clock(a.Run.ScheduledAt), out.State, out.Message)
-	if !async { // else the app says it when it has done the work
-		w.check.outcome(a, out)
-	}
 	return out
 }
 

@@ -35,7 +35,8 @@ type checker struct {
 	ends      map[string]run.State // of each run that has ended
 	seen      map[string]run.Run   // every run, as last seen open
 	starts    map[attempt]string   // what was sent, and by whom
-	outcomes  map[string]run.Outcome
+	outcomes  map[answered]run.Outcome
+	again     map[string]again // by occurrence
 	decisions []decision
 	decided   map[string]bool // what is in decisions
 	terms     int64           // the greatest term under which something was sent
@@ -71,7 +72,7 @@ func newChecker(w *world) *checker {
 		world: w, ledger: &state.Ledger{}, catalog: &state.Catalog{},
 		history: make(map[string]bool), jobs: make(map[version]config.Job),
 		claims: make(map[claim]bool), attempts: make(map[attempt]string), ends: make(map[string]run.State),
-		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[string]run.Outcome),
+		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[answered]run.Outcome), again: make(map[string]again),
 		decided: make(map[string]bool),
 		model:   newModel(w.scenario),
 	}
@@ -123,9 +124,7 @@ func (c *checker) written(n *node, name ledger.Name, data []byte) {
 func (c *checker) maySend(n *node, a run.Attempt) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := n.wall(); now.Before(a.Run.DueAt) {
-		c.failLocked("%s was allowed to send %s %s before it is due", n.name, a.Run.Key, a.Run.DueAt.Sub(now))
-	}
+	c.permitted(n, &a.Run, n.wall())
 	if a.FencingTerm < c.terms && !c.world.anarchy {
 		c.failLocked("%s was allowed to send under term %d after something was sent under %d", n.name, a.FencingTerm, c.terms)
 	}
@@ -154,11 +153,11 @@ func (c *checker) started(n *node, a run.Attempt, asked int64) {
 	}
 }
 
-// outcome is told how the app sees an attempt that ended.
-func (c *checker) outcome(a run.Attempt, o run.Outcome) {
+// outcome is told how an attempt ended for the node that was to send it.
+func (c *checker) outcome(n *node, a run.Attempt, o run.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.outcomes[a.Run.ID] = o
+	c.outcomes[answered{a.Run.ID, n.name}] = o
 }
 
 // accepted is told of a manual run that was promised.

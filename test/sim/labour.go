@@ -181,7 +181,7 @@ func (l *labour) ask(n *node, do func(context.Context, *node)) {
 func (c *checker) told(r run.Run, o run.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.outcomes[r.ID] = o
+	c.outcomes[answered{run: r.ID}] = o
 }
 
 // promised checks a result that the app was told to be recorded.
