@@ -42,10 +42,9 @@ func (c *checker) firstDue(n *node, r *run.Run) {
 		earliest = r.ScheduledAt
 		latest = earliest.Add(jitterOf(job, r.Key.Trigger))
 	case run.CauseRetry:
-		wait := max(job.Retry.Delay, time.Second)
-		spread := time.Duration(float64(wait) * job.Retry.Jitter)
+		least, most := retryDelay(job.Retry, c.tries[r.Occurrence].retried+1)
 		// Times are kept to the microsecond.
-		earliest, latest = earliest.Add(wait-spread-time.Microsecond), latest.Add(wait+spread)
+		earliest, latest = earliest.Add(least-time.Microsecond), latest.Add(most+time.Microsecond)
 	case run.CauseManual, run.CauseRecovery, run.CauseBackfill, run.CauseRerun:
 	}
 	if r.DueAt.Before(earliest) || r.DueAt.After(latest) {
@@ -90,7 +89,7 @@ func (c *checker) further(n *node, l *state.Ledger, r *run.Run) {
 		c.failLocked("%s makes attempt %d of %s at %s after the one before it had ended without it", n.name, r.Attempt, r.Key, r.ScheduledAt)
 	}
 	job := c.jobs[version{r.Key.Job, r.Version}]
-	had := c.again[r.Occurrence]
+	had := c.tries[r.Occurrence]
 	if r.Cause == run.CauseRecovery {
 		switch had.recovered = had.recovered + 1; {
 		case before.State != run.StateLost || job.Recovery != config.RecoveryRerun:
@@ -106,11 +105,11 @@ func (c *checker) further(n *node, l *state.Ledger, r *run.Run) {
 			c.failLocked("%s repeats the occurrence of %s at %s for the %d. time of %d", n.name, r.Key, r.ScheduledAt, had.retried, job.Retry.MaxRetries)
 		}
 	}
-	c.again[r.Occurrence] = had
+	c.tries[r.Occurrence] = had
 }
 
-// again is how often an occurrence was tried again.
-type again struct{ retried, recovered int }
+// tries is how often an occurrence was tried again.
+type tries struct{ retried, recovered int }
 
 // mayRetry reports whether a failure is of a kind that is repeated.
 func (c *checker) mayRetry(failed *run.Run) bool {

@@ -81,8 +81,7 @@ func (c *checker) failed(n *node, next *state.Ledger, r *run.Run) {
 		}
 		return
 	}
-	o, told := c.outcomes[r.ID]
-	owed := told && o.State == run.StateFailed && o.Retryable && r.Retries < job.Retry.MaxRetries
+	owed := len(c.heard(r)) > 0 && c.mayRetry(r) && r.Retries < job.Retry.MaxRetries
 	if !owed || job.Deadline == 0 || !c.model.clocks {
 		return
 	}

@@ -230,11 +230,11 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 	switch is.State {
 	case run.StateLost:
 		c.lost(n, was)
-		if job.Recovery == config.RecoveryRerun && c.again[is.Occurrence].recovered == 0 && !again {
+		if job.Recovery == config.RecoveryRerun && c.tries[is.Occurrence].recovered == 0 && !again {
 			c.failLocked("%s declares run %s of %s lost without its recovery", n.name, is.ID, is.Key)
 		}
 	case run.StateFailed:
-		due := len(c.heard(is)) > 0 && c.mayRetry(is) && c.again[is.Occurrence].retried < job.Retry.MaxRetries && job.Deadline == 0
+		due := len(c.heard(is)) > 0 && c.mayRetry(is) && c.tries[is.Occurrence].retried < job.Retry.MaxRetries && job.Deadline == 0
 		if due && !again {
 			c.failLocked("%s ends run %s of %s without the retry that is due", n.name, is.ID, is.Key)
 		}

@@ -36,7 +36,7 @@ type checker struct {
 	seen      map[string]run.Run   // every run, as last seen open
 	starts    map[attempt]string   // what was sent, and by whom
 	outcomes  map[answered]run.Outcome
-	again     map[string]again // by occurrence
+	tries     map[string]tries // by occurrence
 	decisions []decision
 	decided   map[string]bool // what is in decisions
 	terms     int64           // the greatest term under which something was sent
@@ -72,7 +72,7 @@ func newChecker(w *world) *checker {
 		world: w, ledger: &state.Ledger{}, catalog: &state.Catalog{},
 		history: make(map[string]bool), jobs: make(map[version]config.Job),
 		claims: make(map[claim]bool), attempts: make(map[attempt]string), ends: make(map[string]run.State),
-		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[answered]run.Outcome), again: make(map[string]again),
+		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[answered]run.Outcome), tries: make(map[string]tries),
 		decided: make(map[string]bool),
 		model:   newModel(w.scenario),
 	}
