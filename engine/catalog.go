@@ -93,12 +93,12 @@ func (e *Engine) keepDefinitions(t *term, row *refusal, err error) error {
 		err = fmt.Errorf("the catalog has no room for the newest job definitions, even without old versions; "+
 			"define fewer jobs or smaller ones (data, headers and descriptions count), or change fewer at a time: %w", err)
 	}
-	first := row.since.IsZero()
+	if row.since.IsZero() {
+		e.log.Info("catalog not read or written, trying again", logkey.Err(err)) // whether it is worth more will show
+	}
 	if row.fail(err, e.o.LeaseDuration, e.o.Jitter) {
 		e.log.Error("the newest job definitions are not in force and those before stay so: the catalog does not take them", logkey.Err(err))
 		e.emit(CatalogRefused{Err: err})
-	} else if first {
-		e.log.Warn("catalog not read or written, trying again", logkey.Err(err))
 	}
 	if row.told {
 		e.publish(func(v *view) { v.refused = err.Error() })

@@ -150,8 +150,8 @@ type Engine struct {
 	lastBeat time.Time
 	// unreported: since when a node without a term cannot write its reports; zero: it can.
 	unreported time.Time
-	unsure   time.Time // until then a swap of a term that failed may claim runs all the same
-	looked   time.Time // when that was last looked for
+	unsure     time.Time // until then a swap of a term that failed may claim runs all the same
+	looked     time.Time // when that was last looked for
 	// inherited: what the process before this one has left is settled; heirloom are the definitions
 	// that its runs were decided by.
 	inherited bool

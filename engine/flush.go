@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -92,8 +91,8 @@ func (e *Engine) flushed(runs []run.Run, skips []run.Skip, urgent bool, err erro
 		return
 	}
 	f.failed.fail(e.o.Jitter)
-	if f.refused.since.IsZero() && !errors.Is(err, ErrTooLarge) {
-		e.log.Warn("history not written, trying again", logkey.Err(err))
+	if f.refused.since.IsZero() {
+		e.log.Info("history not written, trying again", logkey.Err(err)) // whether it is worth more will show
 	}
 	if f.refused.fail(err, e.o.LeaseDuration, e.o.Jitter) {
 		e.log.Error("the history takes nothing: what ended waits in the ledger, the oldest of it is dropped when that needs the room", logkey.Err(err))
