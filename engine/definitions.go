@@ -45,6 +45,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 			effective = watermark
 		}
 		raised := raiseUnnamed(c, named, watermark)
+		raised = cutVersions(c, effective, e.possible(now)) || raised
 		if want.sequence > 0 {
 			var err error
 			if changed, err = merge(c, want.jobs, effective, now.Add(e.o.MaxClockSkew), e.o.Instance); err != nil {
@@ -119,6 +120,29 @@ func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {
 		}
 	}
 	return raised
+}
+
+// cutVersions cuts to earliest what versions say of times beyond possible: a job must not wait for a
+// moment that a clock which was off has made its first.
+func cutVersions(c *state.Catalog, earliest, possible time.Time) bool {
+	changed := false
+	for _, j := range c.Jobs {
+		if j == nil {
+			continue
+		}
+		for i := range j.Versions {
+			v := &j.Versions[i]
+			if v.EffectiveAt.After(possible) {
+				v.EffectiveAt, changed = earliest, true
+			}
+			for trigger, base := range v.Bases {
+				if base.After(possible) {
+					v.Bases[trigger], changed = earliest, true
+				}
+			}
+		}
+	}
+	return changed
 }
 
 // merge makes new versions of the jobs that differ from their newest one and marks those that

@@ -27,8 +27,13 @@ type (
 	// LedgerGone says that the ledger was empty although a leader has written it before: planning
 	// starts at now, what was in flight is unknown.
 	LedgerGone struct{ Term int64 }
-	// WatermarkCut says that the ledger's watermark lay in the future and was cut to now.
-	WatermarkCut struct{ Watermark time.Time }
+	// TimesCut says that the ledger had decided into the far future and was cut to now: where its watermark
+	// lay (zero: not there), the triggers whose cursors did, and how many runs were taken back.
+	TimesCut struct {
+		Watermark time.Time
+		Triggers  []run.Key
+		Runs      int
+	}
 	// FormatNewer says that a newer program has written a document (ledger, catalog or history): this one
 	// writes nothing any more and does not campaign until it can read the document again.
 	FormatNewer struct {
@@ -85,7 +90,7 @@ type (
 func (TermBegan) isEvent()      {}
 func (TermEnded) isEvent()      {}
 func (LedgerGone) isEvent()     {}
-func (WatermarkCut) isEvent()   {}
+func (TimesCut) isEvent()       {}
 func (FormatNewer) isEvent()    {}
 func (CatalogRefused) isEvent() {}
 func (HistoryRefused) isEvent() {}

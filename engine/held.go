@@ -255,11 +255,20 @@ func (e *Engine) send(t *term, attempts *attempts) {
 }
 
 // giveUp makes sure that nothing starts any more that has not started: in memory first, for good.
-func (e *Engine) giveUp() {
+func (e *Engine) giveUp() { e.giveUpThose(func(run.Run) bool { return true }) }
+
+// giveUpFuture gives up what waits for a time that the clock, which was ahead and came back, has made far
+// away: it would hold up its job until then.
+func (e *Engine) giveUpFuture() {
+	possible := e.possible(e.wall())
+	e.giveUpThose(func(r run.Run) bool { return r.DueAt.After(possible) })
+}
+
+func (e *Engine) giveUpThose(which func(run.Run) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.held {
-		if h.stage == stageWaiting {
+		if h.stage == stageWaiting && which(h.run) {
 			h.stage = stageGivenUp
 			if h.cancel != nil {
 				h.cancel(errGivenUp)

@@ -75,7 +75,8 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 	want := e.desired
 	e.mu.Unlock()
 	e.greatest.note(t.lease.AnnotatedTerm())
-	var before, cut time.Time
+	var before time.Time
+	var cut plan.Cut
 	var number int64
 	known := false // somebody has led before
 	ledger, err := e.o.Ledger.Swap(ctx, func(l *state.Ledger) error {
@@ -83,7 +84,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 			return err
 		}
 		now := e.wall() // of this call: one of before a pause would cut what others decided meanwhile
-		before, cut = l.Watermark, time.Time{}
+		before, cut = l.Watermark, plan.Cut{}
 		known = e.greatest.get() > 0
 		l.Term = max(l.Term, e.greatest.get(), e.o.TermFloor-1) + 1
 		l.Holder, number = e.o.Node, l.Term
@@ -92,8 +93,8 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 			l.Watermark = now
 		case before.IsZero():
 			l.Watermark = want.seen(now)
-		case before.After(now.Add(e.o.MaxClockSkew)):
-			l.Watermark, cut = now, before
+		default:
+			cut = plan.CutFuture(l, now, e.possible(now))
 		}
 		return nil
 	})
@@ -111,10 +112,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
 		e.emit(LedgerGone{Term: number})
 	}
-	if !cut.IsZero() {
-		e.log.Error("the ledger's watermark lay in the future and was cut to now", slog.Time("watermark", cut))
-		e.emit(WatermarkCut{Watermark: cut})
-	}
+	e.tellCut(cut)
 	past, pastErr := e.past(ctx, pastWait)
 	e.publish(func(v *view) {
 		v.leading, v.term = true, t.number
@@ -129,6 +127,22 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 	e.log.Log(ctx, e.termLevel(), "took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
 	e.emit(TermBegan{Term: t.number})
 	return nil
+}
+
+// possible is how far ahead of now, by this node's clock, a time may lie that another has stored: each of
+// the two clocks may be off by the allowed skew, and decisions are committed a little ahead.
+func (e *Engine) possible(now time.Time) time.Time {
+	return now.Add(2*e.o.MaxClockSkew + maxAhead)
+}
+
+// tellCut says what was found in the future.
+func (e *Engine) tellCut(cut plan.Cut) {
+	if cut.None() {
+		return
+	}
+	e.log.Error("the ledger had decided into the future: cut to now, and instants since then are decided again",
+		slog.Time("watermark", cut.Watermark), slog.Any("triggers", cut.Triggers[:min(len(cut.Triggers), 10)]), slog.Int(logkey.Count, len(cut.Triggers)), slog.Int("runs", cut.Runs))
+	e.emit(TimesCut{Watermark: cut.Watermark, Triggers: cut.Triggers, Runs: cut.Runs})
 }
 
 // endTerm hands back what was committed and not sent, and ends the term for the loop. It reports

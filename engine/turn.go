@@ -31,6 +31,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		t = nil
 	}
 	e.lookAtFormats(attempts)
+	e.giveUpFuture()
 	e.expire()
 	if err := e.inherit(ctx); err != nil {
 		return e.failed(t, err)
@@ -178,6 +179,9 @@ type committed struct {
 	events   []Event
 	termOver bool
 	changed  bool
+	// cut is what lay in the future, and index what the planner goes by where that was something.
+	cut   plan.Cut
+	index *plan.Index
 	// abandoned counts the runs that are lost because the grace was over.
 	abandoned int64
 }
@@ -231,6 +235,10 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	e.latency = (3*e.latency + took) / 4
 	e.publish(func(v *view) { v.setLedger(ledger) })
 	if t != nil {
+		if out.index != nil {
+			t.index = out.index
+			e.tellCut(out.cut)
+		}
 		t.index.Apply(out.plan.Moves)
 		t.silence.read(time.Now(), e.o.NodeTimeout)
 	}
@@ -278,10 +286,15 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}, t.jobOf, now, e.o.NewID)
 	e.noteSettled(&out, lost)
 	t.silence.carry(l, time.Now())
+	index := t.index
+	if out.cut = plan.CutFuture(l, now, e.possible(now)); !out.cut.None() {
+		index = plan.NewIndex(t.definitions, l)
+		out.index, out.changed = index, true
+	}
 	out.plan = plan.Plan(plan.Input{
 		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
 		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns, MaxOpen: t.maxOpen,
-		NewID: e.o.NewID, Definitions: t.definitions, Index: t.index,
+		NewID: e.o.NewID, Definitions: t.definitions, Index: index,
 	}, l)
 	e.noteSettled(&out, out.plan.Settled)
 	for _, m := range out.plan.Missed {
@@ -317,8 +330,11 @@ func (e *Engine) noteSettled(out *committed, settled []plan.Settled) {
 // ahead is how long before their instant decisions are committed: a little more than a commit
 // lately took, so that the callback leaves at the instant itself.
 func (e *Engine) ahead() time.Duration {
-	return min(max(e.latency*3/2+20*time.Millisecond, 50*time.Millisecond), 500*time.Millisecond)
+	return min(max(e.latency*3/2+20*time.Millisecond, 50*time.Millisecond), maxAhead)
 }
+
+// maxAhead bounds how long before their instant decisions are committed.
+const maxAhead = 500 * time.Millisecond
 
 // nextTurn is when the leader has to look again, given the next instant.
 func (e *Engine) nextTurn(t *term, instant time.Time) time.Time {

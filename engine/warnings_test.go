@@ -21,7 +21,7 @@ type told struct {
 
 func (o *told) Observe(event engine.Event) {
 	switch event.(type) {
-	case engine.LedgerGone, engine.WatermarkCut, engine.JobInvalid, engine.CatalogRefused, engine.HistoryRefused, engine.RecordsDropped:
+	case engine.LedgerGone, engine.TimesCut, engine.JobInvalid, engine.CatalogRefused, engine.HistoryRefused, engine.RecordsDropped:
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.events = append(o.events, event)
@@ -63,7 +63,7 @@ func TestATakeoverTellsWhatIsWrong(t *testing.T) {
 				swap(t, store, ledger.NameLedger, func(l *state.Ledger) { l.Watermark = time.Now().Add(time.Hour) })
 			},
 			func(e engine.Event) bool {
-				cut, ok := e.(engine.WatermarkCut)
+				cut, ok := e.(engine.TimesCut)
 				return ok && time.Until(cut.Watermark) > 59*time.Minute
 			},
 		},

@@ -22,9 +22,8 @@ func (r *Recorder) Observe(event engine.Event) {
 	case engine.LedgerGone:
 		r.note(note{reason: ledgerGone, message: fmt.Sprintf(
 			"%s found an empty ledger where a leader had written before: planning starts now, what was in flight is unknown. Was a ConfigMap deleted or replaced?", r.opts.Node)})
-	case engine.WatermarkCut:
-		r.note(note{reason: watermarkCut, message: fmt.Sprintf(
-			"the ledger had decided until %s, which lies in the future: cut to now, and instants since then are decided again", stamp(e.Watermark))})
+	case engine.TimesCut:
+		r.note(note{reason: watermarkCut, message: decidedAhead(e)})
 	case engine.FormatNewer:
 		r.note(note{reason: newerFormat, message: fmt.Sprintf("%s does not lead and writes nothing: %v", r.opts.Node, e.Err)})
 	case engine.JobInvalid:
@@ -34,6 +33,24 @@ func (r *Recorder) Observe(event engine.Event) {
 	case engine.Missed:
 		r.missed(e)
 	}
+}
+
+// decidedAhead says what the ledger had decided that had not come yet.
+func decidedAhead(e engine.TimesCut) string {
+	what := "the ledger had decided"
+	if !e.Watermark.IsZero() {
+		what += " until " + stamp(e.Watermark)
+	} else {
+		what += " some triggers"
+	}
+	if n := len(e.Triggers); n > 0 {
+		what += fmt.Sprintf(" (%s", e.Triggers[0])
+		if n > 1 {
+			what += fmt.Sprintf(" and %d other triggers", n-1)
+		}
+		what += ")"
+	}
+	return what + ", which lies in the future: cut to now, and instants since then are decided again"
 }
 
 // runEnded tells of what somebody has to look at. A failure that will be retried is none yet.

@@ -199,9 +199,11 @@ func TestWhatIsTold(t *testing.T) {
 		},
 		"a ledger that is gone": {func(b *bench) { b.Observe(engine.LedgerGone{Term: 3}) }, "Warning Lease/shop-leasecron LedgerGone x1", []string{"empty ledger"}},
 		"a watermark in the future": {
-			func(b *bench) { b.Observe(engine.WatermarkCut{Watermark: at}) },
+			func(b *bench) {
+				b.Observe(engine.TimesCut{Watermark: at, Triggers: []run.Key{{Job: "a", Trigger: "b"}, {Job: "c", Trigger: "d"}}})
+			},
 			"Warning Lease/shop-leasecron LedgerTimeCorrected x1",
-			[]string{"2026-11-30T12:00:00Z"},
+			[]string{"2026-11-30T12:00:00Z", "a/b and 1 other"},
 		},
 		"a newer format": {
 			func(b *bench) {
