@@ -135,6 +135,7 @@ type Engine struct {
 	draining  atomic.Bool  // Drain was called
 	abandoned atomic.Int64 // runs that were recorded as lost because the grace was over
 	noting    atomic.Int64 // late results that are on their way to the history
+	doubtful  atomic.Bool  // a swap may claim runs that this node does not know of
 
 	view     atomic.Pointer[view]
 	onlooker onlooker
@@ -150,8 +151,7 @@ type Engine struct {
 	lastBeat time.Time
 	// unreported: since when a node without a term cannot write its reports; zero: it can.
 	unreported time.Time
-	unsure     time.Time // until then a swap of a term that failed may claim runs all the same
-	looked     time.Time // when that was last looked for
+	doubt      doubt // of a swap that was not answered
 	// inherited: what the process before this one has left is settled; heirloom are the definitions
 	// that its runs were decided by.
 	inherited bool
@@ -261,6 +261,7 @@ func (e *Engine) Define(jobs []config.Job) {
 // others, and reports what it could not report in time.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.draining.Store(true)
+	e.poke()
 	if e.awaitIdle(ctx, e.holds) == nil {
 		return nil
 	}
@@ -305,7 +306,7 @@ func (e *Engine) awaitIdle(ctx context.Context, busy func() bool) error {
 func (e *Engine) holds() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.held) > 0 || e.noting.Load() > 0
+	return len(e.held) > 0 || e.noting.Load() > 0 || e.doubtful.Load()
 }
 
 func (e *Engine) holdsBesideOpen() bool {

@@ -341,8 +341,8 @@ func (e *Engine) nextReport() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var next time.Time
-	if e.term == nil && !e.unsure.IsZero() {
-		next = e.wallAt(e.looked.Add(lookEvery))
+	if e.term == nil && e.doubt.term != 0 {
+		next = e.wallAt(e.doubt.next)
 	}
 	for _, h := range e.held {
 		if h.inFlight() && !h.lost && (e.term == nil || h.open.news) {

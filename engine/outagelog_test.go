@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,10 +49,8 @@ func (w *warnings) logged(o *engine.Options) { o.Logger = slog.New(w) }
 func TestAnOutageIsToldOfOnce(t *testing.T) {
 	out := func(way *ledgertest.Faults, names ...ledger.Name) {
 		way.Decide(func(name ledger.Name) ledgertest.Fault {
-			for _, n := range names {
-				if n == name {
-					return ledgertest.Refuse
-				}
+			if slices.Contains(names, name) {
+				return ledgertest.Refuse
 			}
 			return ledgertest.Pass
 		})

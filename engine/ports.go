@@ -60,7 +60,8 @@ var (
 	ErrNoChange = errors.New("nothing to change")
 	// ErrUnknown says that a change may be stored, now or later: nothing has answered clearly.
 	ErrUnknown = errors.New("the change may or may not be stored")
-	// ErrTooLarge says that a document would outgrow what its store takes; nothing was written.
+	// ErrTooLarge says that a document would outgrow what its store takes; nothing was written, unless the
+	// error is [ErrUnknown] too.
 	ErrTooLarge = errors.New("the document would be too large")
 	// ErrNewerFormat says that a document was written by a newer program, which this one cannot read and
 	// must not write over.

@@ -105,6 +105,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 		// The swap is stored, but its answer was lost, and another leader has taken over since.
 		return fmt.Errorf("take over in the ledger: %w", ErrTermOver)
 	}
+	e.dispelDoubt() // what an earlier term has claimed is here, or never will be
 	// From here on the term is this node's, whatever else goes wrong.
 	t.number, t.catalog, t.silence = number, catalog, newSilence()
 	t.lease.SetTerm(t.number)

@@ -19,7 +19,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 	t := e.currentTerm()
 	if t != nil && t.ctx.Err() != nil {
 		e.giveUp()
-		err := e.lookForClaims(ctx)
+		err := e.settleDoubt(ctx)
 		if err == nil {
 			_, err = e.commit(ctx, nil, attempts)
 		}
@@ -57,7 +57,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 // lead takes over if need be, brings new definitions into force, and commits.
 func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Time, error) {
 	if t == nil {
-		if err := e.lookForClaims(ctx); err != nil {
+		if err := e.settleDoubt(ctx); err != nil {
 			return time.Time{}, err
 		}
 		return e.commit(ctx, nil, attempts)
@@ -116,31 +116,6 @@ func (e *Engine) commitLess(ctx context.Context, t *term, attempts *attempts, ca
 
 // fewReports are written at a time where there is little room.
 const fewReports = 4
-
-// A swap without an answer may be stored late. It is looked for that often and that long.
-const (
-	lookEvery = time.Second
-	lookFor   = 10 * time.Second
-)
-
-// lookForClaims reads the ledger after a term that ended while a swap had no answer: that may have
-// claimed runs for this node, or may yet, which nobody else may send and this node surely has not.
-func (e *Engine) lookForClaims(ctx context.Context) error {
-	if e.unsure.IsZero() || time.Since(e.looked) < lookEvery {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
-	defer cancel()
-	ledger, err := e.o.Ledger.Read(ctx)
-	if err != nil {
-		return err
-	}
-	if e.looked = time.Now(); e.looked.After(e.unsure) {
-		e.unsure = time.Time{} // it only ends with a look: until one succeeds nothing is known
-	}
-	e.adopt(ledger)
-	return nil
-}
 
 // failed says when to try again after an error, and steps down where that is the answer.
 func (e *Engine) failed(t *term, err error) time.Time {
@@ -224,13 +199,13 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	took := time.Since(began)
 	e.emit(Committed{Took: took, Bytes: e.o.Ledger.Size(), Err: err})
 	if err != nil {
-		if t != nil {
-			e.unsure, e.looked = time.Now().Add(lookFor), time.Time{}
+		if t != nil && errors.Is(err, ErrUnknown) {
+			e.raiseDoubt(t.number)
 		}
 		return time.Time{}, err
 	}
 	if out.changed { // from a later version than the ones before, which can be stored no more
-		e.unsure = time.Time{}
+		e.dispelDoubt()
 	}
 	e.latency = (3*e.latency + took) / 4
 	e.publish(func(v *view) { v.setLedger(ledger) })

@@ -52,17 +52,19 @@ func asOurs[T any](change func(*T) error) func(*T) error {
 }
 
 func asEngines(err error) error {
+	out := err
 	switch {
 	case errors.Is(err, ErrTooLarge) && errors.Is(err, ErrUnknown): // too large now; what came before may be stored
 		return fmt.Errorf("%w: %w: %w", engine.ErrUnknown, engine.ErrTooLarge, err)
 	case errors.Is(err, ErrTooLarge):
-		return fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
+		out = fmt.Errorf("%w: %w", engine.ErrTooLarge, err)
 	case errors.Is(err, ErrNewerFormat):
-		return fmt.Errorf("%w: %w", engine.ErrNewerFormat, err)
-	case errors.Is(err, ErrUnknown):
-		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
+		out = fmt.Errorf("%w: %w", engine.ErrNewerFormat, err)
 	}
-	return err
+	if errors.Is(err, ErrUnknown) { // as well: an earlier try of the same swap may have got no answer
+		out = fmt.Errorf("%w: %w", engine.ErrUnknown, out)
+	}
+	return out
 }
 
 // Watch implements [engine.Document]. What this process wrote itself is no news.
