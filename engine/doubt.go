@@ -68,6 +68,7 @@ func (e *Engine) settleDoubt(ctx context.Context) error {
 		return nil // as it is, under a new write ID
 	})
 	if err != nil {
+		d.next = time.Time{} // the loop spaces out what fails
 		return fmt.Errorf("settle what an unanswered write has left open: %w", err)
 	}
 	e.dispelDoubt()
