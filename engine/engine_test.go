@@ -66,7 +66,9 @@ func (a *app) Invoke(ctx context.Context, at run.Attempt) run.Outcome {
 	if answer != nil {
 		o = answer(at)
 	}
-	o.StartedAt, o.EndedAt = start, time.Now()
+	if o.EndedAt = time.Now(); !o.NotSent {
+		o.StartedAt = start
+	}
 	return o
 }
 
