@@ -180,7 +180,7 @@ func merge(c *state.Catalog, jobs []config.Job, earliest, possible time.Time, in
 		record.Add(state.Version{
 			Number: newest.Number + 1, Revision: c.Revision + 1, EffectiveAt: effective,
 			Source: state.SourceConfig, Fingerprint: fingerprint, Definition: definition,
-			Bases: bases(job, newest, effective, instance), Since: since(job, record), ZoneData: schedule.ZoneDataVersion(),
+			Bases: bases(job, newest, effective, instance), ZoneData: schedule.ZoneDataVersion(),
 		})
 		changed = append(changed, job.Name)
 	}
@@ -242,40 +242,6 @@ func bases(job config.Job, before state.Version, effective time.Time, instance b
 		return nil
 	}
 	return out
-}
-
-// since says which version introduced the schedule of each limited trigger: the first of those in a row,
-// up to the one that is about to be made, that have it.
-func since(job config.Job, record *state.Job) map[string]int {
-	var out map[string]int
-	for _, t := range job.Triggers {
-		if t.Schedule.Count == 0 {
-			continue
-		}
-		if out == nil {
-			out = make(map[string]int)
-		}
-		out[t.Name] = record.Newest().Number + 1
-		for i := len(record.Versions) - 1; i >= 0; i-- {
-			v := &record.Versions[i]
-			var old config.Job
-			if v.Removed() || json.Unmarshal(v.Definition, &old) != nil || !hasSchedule(old, t) {
-				break
-			}
-			if n, known := v.Since[t.Name]; known {
-				out[t.Name] = n
-				break
-			}
-			out[t.Name] = v.Number
-		}
-	}
-	return out
-}
-
-func hasSchedule(job config.Job, t config.Trigger) bool {
-	return slices.ContainsFunc(job.Triggers, func(o config.Trigger) bool {
-		return o.Name == t.Name && o.Schedule.String() == t.Schedule.String()
-	})
 }
 
 // jobOf returns the definition that a run was decided by.

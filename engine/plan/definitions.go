@@ -169,17 +169,8 @@ func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
 			return fmt.Errorf("trigger %s: %w", t.Name, err)
 		}
 		s := segment{
-			version: v.Number, from: v.EffectiveAt, until: until, since: v.Number,
+			version: v.Number, from: v.EffectiveAt, until: until,
 			timeline: timeline, rules: rulesOf(&c, t),
-		}
-		if n := len(track.segments); n > 0 {
-			last := &track.segments[n-1]
-			if last.until.Equal(v.EffectiveAt) && last.timeline.Schedule().String() == t.Schedule.String() {
-				s.since = last.since
-			}
-		}
-		if since, ok := v.Since[t.Name]; ok {
-			s.since = since
 		}
 		track.segments = append(track.segments, s)
 	}

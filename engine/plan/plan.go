@@ -73,6 +73,7 @@ func Plan(in Input, l *state.Ledger) Result {
 	slices.SortFunc(keys, run.Key.Compare)
 	p.decideAll(slices.Compact(keys))
 	p.moveCursors()
+	p.forgetGone()
 	p.assign()
 	return p.res
 }
@@ -184,7 +185,7 @@ func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *s
 		})
 	}
 	p.l.Runs = append(p.l.Runs, r)
-	p.count(s, remembered, 1)
+	s.rules.count(remembered)
 	if s.rules.kind == schedule.KindEvery {
 		remembered.AwaitsEnd = true
 	}
@@ -220,17 +221,6 @@ func (p *planner) occurrence(key run.Key, at time.Time) string {
 		request = "instance " + p.in.Node
 	}
 	return run.OccurrenceID(p.in.Namespace, p.in.App, key, at, request)
-}
-
-// count counts the fired occurrences of a limited trigger.
-func (p *planner) count(s *segment, remembered *state.Trigger, n int) {
-	if s.rules.limit == 0 {
-		return
-	}
-	if remembered.FiredSince != s.since {
-		remembered.FiredSince, remembered.Fired = s.since, 0
-	}
-	remembered.Fired += n
 }
 
 // unfinished reports whether an occurrence of this very trigger has not ended.

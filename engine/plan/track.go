@@ -3,7 +3,6 @@ package plan
 import (
 	"time"
 
-	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/schedule"
 	"github.com/leasecron/leasecron/engine/state"
@@ -22,29 +21,10 @@ type Track struct {
 // segment is the part of a track that one version decides: [from, until).
 type segment struct {
 	version  int
-	since    int // the version that introduced this schedule: counters of limited triggers start there
 	from     time.Time
 	until    time.Time // zero: open
 	timeline *schedule.Timeline
 	rules    rules
-}
-
-// rules are what a version says of a trigger, as far as planning needs it.
-type rules struct {
-	kind        schedule.Kind
-	overlap     config.Overlap
-	maxParallel int
-	priority    int
-	interval    time.Duration
-	limit       int // of a limited trigger, 0: none
-	misfire     config.Misfire
-}
-
-func rulesOf(j *config.Job, t *config.Trigger) rules {
-	return rules{
-		kind: t.Schedule.Kind, overlap: j.Overlap, maxParallel: j.MaxParallel,
-		priority: t.Priority, interval: t.Schedule.Interval, limit: t.Schedule.Count, misfire: t.Misfire,
-	}
 }
 
 // cut returns the earlier of t and the segment's end.
@@ -61,7 +41,7 @@ func (s *segment) next(from time.Time, remembered state.Trigger) (time.Time, boo
 	if from.Before(s.from) {
 		from = s.from
 	}
-	if limit := s.rules.limit; limit > 0 && remembered.FiredSince == s.since && remembered.Fired >= limit {
+	if s.rules.usedUp(remembered) {
 		return time.Time{}, false
 	}
 	var at time.Time
@@ -163,7 +143,7 @@ func (d *Definitions) After(t *Track, l *state.Ledger, after time.Time, n int) (
 		return time.Time{}, false
 	}
 	s, remembered := &t.segments[len(t.segments)-1], l.Triggers[t.Key]
-	if limit := s.rules.limit; !s.until.IsZero() || (limit > 0 && remembered.FiredSince == s.since && remembered.Fired >= limit) {
+	if !s.until.IsZero() || s.rules.usedUp(remembered) {
 		return time.Time{}, false
 	}
 	for _, at := range []time.Time{s.from, d.resumed(t.Key)} {

@@ -71,11 +71,13 @@ func (c *contender) due(horizon time.Time) bool { return c.ok && !c.at.After(hor
 func (p *planner) contender(key run.Key) *contender {
 	c := &contender{key: key}
 	track := p.in.Definitions.Tracks[key]
+	remembered := p.l.Triggers[key]
 	if track == nil || p.in.Definitions.left(key.Job, p.in.Now) {
 		// A job that left the document stops: what it had not decided is not decided any more.
+		c.remembered = gone(remembered, p.in.Now)
 		return c
 	}
-	remembered := p.l.Triggers[key]
+	remembered.Gone = time.Time{}
 	if remembered.AwaitsEnd && !p.unfinished(key) {
 		// Its run is gone without a trace: no trigger may stand still for ever (R107).
 		remembered.AwaitsEnd, remembered.LastEnd = false, p.in.Now

@@ -78,9 +78,6 @@ type Version struct {
 	Definition json.RawMessage `json:"definition,omitempty"`
 	// Bases are what rate and every triggers without a start count from, by trigger name.
 	Bases map[string]time.Time `json:"bases,omitempty"`
-	// Since says for each limited trigger which version introduced its schedule, whose occurrences are
-	// counted together although that version may not be kept any more.
-	Since map[string]int `json:"since,omitempty"`
 	// ZoneData is the version of the time zone rules that the job was loaded with.
 	ZoneData string `json:"zoneData,omitempty"`
 }

@@ -39,9 +39,12 @@ type Trigger struct {
 	AwaitsEnd bool `json:"awaitsEnd,omitempty"`
 	// LastEnd is when the latest occurrence of a fixed-delay trigger ended.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
-	// Fired counts the occurrences of a limited trigger since version FiredSince.
-	Fired      int `json:"fired,omitempty"`
-	FiredSince int `json:"firedSince,omitempty"`
+	// Fired counts the occurrences of a limited trigger. The count belongs to an interval, a start and
+	// a limit, which FiredOf names, whatever else an edit changes.
+	Fired   int    `json:"fired,omitempty"`
+	FiredOf string `json:"firedOf,omitempty"`
+	// Gone is since when the trigger is not defined any more: its count is kept for [KeepRemoved].
+	Gone time.Time `json:"gone,omitzero"`
 	// NextCatchUp is when the catch-up rate allows the next run.
 	NextCatchUp time.Time `json:"nextCatchUp,omitzero"`
 }

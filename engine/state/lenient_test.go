@@ -56,7 +56,7 @@ func TestOneUnreadableRecordSpoilsItsJobAlone(t *testing.T) {
 func TestLedgerReadsBackAsItWasWritten(t *testing.T) {
 	var l state.Ledger
 	l.Term = 3
-	l.SetTrigger(run.Key{Job: "a", Trigger: "t"}, state.Trigger{Fired: 2, FiredSince: 1})
+	l.SetTrigger(run.Key{Job: "a", Trigger: "t"}, state.Trigger{Fired: 2, FiredOf: "10m0s x3"})
 	l.Runs = []run.Run{{ID: "1", Key: run.Key{Job: "a"}, State: run.StateQueued}}
 	first, err := json.Marshal(&l)
 	if err != nil {

@@ -179,7 +179,7 @@ func (c *checker) accountInstants(s span, mine []decision, now time.Time) {
 
 // accountDelayed checks a fixed delay, whose instants follow from when its runs ended.
 func (c *checker) accountDelayed(s span, mine []decision, now time.Time) {
-	if limit := s.trigger.Schedule.Count; !s.last || (limit > 0 && c.model.fired[c.model.line(s.key, s.version.Number).counts] >= limit) {
+	if limit := s.trigger.Schedule.Count; !s.last || (limit > 0 && c.model.firedBy(s.key, s.trigger.Schedule).times >= limit) {
 		return
 	}
 	open := slices.ContainsFunc(c.ledger.Runs, func(r run.Run) bool { return r.Key.Job == s.key.Job })

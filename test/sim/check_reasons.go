@@ -226,9 +226,11 @@ func (c *checker) counted(n *node, v verdict) {
 	if limit == 0 || v.reason != "" {
 		return
 	}
-	c.model.fired[v.line.counts]++
-	if is := c.model.fired[v.line.counts]; is > limit {
-		c.failLocked("%s fires %s for the %d. time, by a schedule that says %d times", n.name, v.key, is, limit)
+	f := c.model.firedBy(v.key, v.line.trigger.Schedule)
+	f.times++
+	c.model.fired[v.key] = f
+	if f.times > limit {
+		c.failLocked("%s fires %s for the %d. time, by a schedule that says %d times", n.name, v.key, f.times, limit)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type model struct {
 	catalogs map[int64]*state.Catalog // by revision
 	lines    map[lineKey]*line
-	fired    map[lineKey]int // of limited triggers, by the version that began to count
+	fired    map[run.Key]fired // of limited triggers
 	ends     map[run.Key]time.Time
 	judged   map[string]bool       // runs and skips
 	closed   map[string]bool       // runs that have ended
@@ -36,14 +36,31 @@ type line struct {
 	job     config.Job
 	trigger config.Trigger
 	base    time.Time // what rates and fixed delays count from
-	counts  lineKey   // where the count of a limited trigger began
 	from    time.Time // what the version decides begins here, as it was first written
 	*schedule.Timeline
 }
 
+// fired is how often a limited trigger has fired by schedules of the same interval, start and limit,
+// whatever else was edited meanwhile, and whether or not the job was away.
+type fired struct {
+	interval time.Duration
+	start    time.Time
+	limit    int
+	times    int
+}
+
+// firedBy is how often a trigger has fired of what its schedule allows.
+func (m *model) firedBy(key run.Key, s schedule.Schedule) fired {
+	f := m.fired[key]
+	if f.interval != s.Interval || !f.start.Equal(s.Start) || f.limit != s.Count {
+		f = fired{interval: s.Interval, start: s.Start, limit: s.Count}
+	}
+	return f
+}
+
 func newModel(s *scenario) *model {
 	m := &model{
-		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[lineKey]int),
+		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
 		ends: make(map[run.Key]time.Time), judged: make(map[string]bool),
 		sent: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
 		closed: make(map[string]bool), clocks: s.skew == 0,
@@ -84,15 +101,12 @@ func (c *checker) learn(next *state.Catalog) {
 }
 
 func (c *checker) newLine(key lineKey, v, before state.Version, job config.Job, t config.Trigger) *line {
-	l := &line{job: job, trigger: t, base: v.EffectiveAt, counts: key, from: v.EffectiveAt}
+	l := &line{job: job, trigger: t, base: v.EffectiveAt, from: v.EffectiveAt}
 	s := t.Schedule
 	if last := c.model.lines[lineKey{version{key.job, before.Number}, t.Name}]; last != nil && !before.Removed() {
 		old := last.trigger.Schedule
 		if old.Kind == s.Kind && old.Interval == s.Interval && old.Start.Equal(s.Start) {
 			l.base = last.base // an edit keeps the base unless interval or start change
-		}
-		if old.String() == s.String() {
-			l.counts = last.counts
 		}
 	}
 	of := run.Key{Job: key.job, Trigger: t.Name}
