@@ -40,8 +40,10 @@ func CutFuture(l *state.Ledger, now, possible time.Time) Cut {
 		if r.State != run.StateQueued || r.Cause != run.CauseSchedule || r.Attempt > 1 || !r.ScheduledAt.After(possible) {
 			return false
 		}
-		if t := l.Triggers[r.Key]; t.Fired > 0 && r.Version >= t.FiredSince { // it does not count, since it never was
-			t.Fired--
+		if t := l.Triggers[r.Key]; t.Fired > 0 { // it does not count, since it never was
+			if t.Fired--; t.Fired == 0 {
+				t.FiredOf = ""
+			}
 			l.SetTrigger(r.Key, t)
 		}
 		cut.Runs++
