@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func run(seeds, first int, only string) error {
 		return err
 	}
 	missed := 0
-	for _, b := range bugs {
+	for _, b := range slices.Concat(bugs, decisionBugs) {
 		if !strings.Contains(b.name, only) {
 			continue
 		}
