@@ -87,3 +87,21 @@ func TestAFixedDelayKeepsToCalendarAndEndWhenItIsLate(t *testing.T) {
 		})
 	}
 }
+
+func TestAFixedDelayAwaitsItsOwnRun(t *testing.T) {
+	// The run that is still at work when the job becomes a fixed delay ends first.
+	parallel := func(j *config.Job) { j.Overlap = config.OverlapParallel }
+	w := newWorld(t, noon, job("a", "* * * * *", parallel))
+	w.plan(noon)
+	w.define(job("a", "every 10s", parallel), noon.Add(time.Second))
+	w.plan(noon.Add(11 * time.Second))
+	w.settle(w.ledger.Runs[0].ID, run.Outcome{State: run.StateSucceeded, EndedAt: noon.Add(12 * time.Second)}, config.Job{})
+	w.plan(noon.Add(23 * time.Second))
+	if len(w.ledger.Runs) != 1 {
+		t.Errorf("%d runs are open, want the one alone that the delay counts from", len(w.ledger.Runs))
+	}
+	w.finish(noon.Add(30 * time.Second))
+	if res := w.plan(noon.Add(31 * time.Second)); !res.Next.Equal(noon.Add(40 * time.Second)) {
+		t.Errorf("next at %s, want ten seconds after the end", offset(res.Next))
+	}
+}

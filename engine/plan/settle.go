@@ -103,7 +103,11 @@ func end(l *state.Ledger, ended, again run.Run) {
 		l.Runs = append(l.Runs, again)
 		return
 	}
-	if t, ok := l.Triggers[ended.Key]; ok && t.AwaitsEnd && !slices.ContainsFunc(l.Runs, func(r run.Run) bool { return r.Occurrence == ended.Occurrence }) {
+	// A later occurrence is the one that is awaited: this one is of the time before an edit.
+	awaited := func(r run.Run) bool {
+		return r.Occurrence == ended.Occurrence || r.Key == ended.Key && r.ScheduledAt.After(ended.ScheduledAt)
+	}
+	if t, ok := l.Triggers[ended.Key]; ok && t.AwaitsEnd && !slices.ContainsFunc(l.Runs, awaited) {
 		t.AwaitsEnd, t.LastEnd = false, ended.EndedAt
 		l.SetTrigger(ended.Key, t)
 	}
