@@ -24,7 +24,8 @@ func (c *checker) firstStart(r *run.Run) (time.Time, bool) {
 // attempts of the occurrence leaves. Clocks that do not agree move it. The caller holds c.mu.
 func (c *checker) inTime(n *node, a run.Attempt, sent time.Time) {
 	r := &a.Run
-	c.model.sent[attempt{r.Occurrence, r.Attempt}] = sent
+	key := attempt{r.Occurrence, r.Attempt}
+	c.model.sent[key], c.model.begun[key] = sent, r.FiredAt
 	job := c.jobs[version{r.Key.Job, r.Version}]
 	if job.Deadline == 0 || !c.model.clocks {
 		return
@@ -85,10 +86,8 @@ func (c *checker) failed(n *node, next *state.Ledger, r *run.Run) {
 	if !owed || job.Deadline == 0 || !c.model.clocks {
 		return
 	}
-	first, ok := c.firstStart(r)
-	if at, sent := c.model.sent[attempt{r.Occurrence, r.Attempt}]; !ok && sent {
-		first, ok = at, true
-	}
+	// It counts from where the first attempt began, which may have stood still before it was sent.
+	first, ok := c.model.begun[attempt{r.Occurrence, 1}]
 	if left := first.Add(job.Deadline).Sub(r.EndedAt); ok && left > most+time.Millisecond {
 		c.failLocked("%s ends run %s of %s without a retry, for which its deadline leaves %s", n.name, r.ID, r.Key, left)
 	}

@@ -20,6 +20,7 @@ type model struct {
 	judged   map[string]bool       // runs and skips
 	closed   map[string]bool       // runs that have ended
 	sent     map[attempt]time.Time // by the clock of who sent it
+	begun    map[attempt]time.Time // when they began, before they were sent
 	heard    map[string]bool       // runs of which the ledger knows that they were sent
 	followed map[string]bool       // runs that have ended, of which what follows was checked
 	clocks   bool                  // those of all nodes agree
@@ -62,7 +63,7 @@ func newModel(s *scenario) *model {
 	m := &model{
 		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
 		ends: make(map[run.Key]time.Time), judged: make(map[string]bool),
-		sent: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
+		sent: make(map[attempt]time.Time), begun: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
 		closed: make(map[string]bool), clocks: s.skew == 0,
 	}
 	for _, e := range s.events {
