@@ -71,14 +71,7 @@ func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) outcome {
 	case kill, stop, terminate, drain:
 		return i.strike(ctx, f, s)
 	case rollOut:
-		all := outcome{hit: true}
-		for _, each := range i.sidecars {
-			o := i.strike(ctx, fault{Kind: drain}, each)
-			all.hit = all.hit && o.hit
-			all.text += each.name + ": " + o.text + "; "
-			wait(ctx, time.Second)
-		}
-		return all
+		return i.rollOut(ctx)
 	case apiRestart, apiKill, apiPause:
 		return i.strikeAPI(ctx, f)
 	case cutOff:
@@ -108,6 +101,19 @@ func (i *injector) carryOut(ctx context.Context, f fault, s *sidecar) outcome {
 		return befell(e.Hits(), "requests befallen")
 	}
 	return missed("nobody knows how")
+}
+
+// rollOut replaces one process after the other. It hits when most have been: another fault may have the
+// process of one.
+func (i *injector) rollOut(ctx context.Context) outcome {
+	drained, said := 0, ""
+	for _, each := range i.sidecars {
+		o := i.strike(ctx, fault{Kind: drain}, each)
+		drained += count(o.hit)
+		said += each.name + ": " + o.text + "; "
+		wait(ctx, time.Second)
+	}
+	return outcome{2*drained > len(i.sidecars), said}
 }
 
 // appDown takes the app of s down. It hits the connections that break, and those that s says are refused.
