@@ -29,18 +29,22 @@ func (j *judgment) decisions() {
 	for _, r := range j.Runs {
 		byJob[r.Key.Job] = append(byJob[r.Key.Job], r)
 	}
-	seen := make(map[string]bool)
-	for _, skips := range []map[string]run.Skip{j.Skips, j.Ranges} { // of a range only what was not seen singly
+	seen := make(map[string]run.Skip)
+	for _, skips := range []map[string]run.Skip{j.Skips, j.Ranges} { // a range that grew has another end and is judged as well
 		for _, id := range slices.Sorted(maps.Keys(skips)) {
 			s := skips[id]
 			if !s.ScheduledAt.Before(j.Until) {
 				continue
 			}
 			last, n := covered(grids[s.Key.Job], s)
-			if !seen[id] {
+			before, again := seen[id]
+			if again && before.CoveredUntil.Equal(s.CoveredUntil) {
+				continue
+			}
+			if !again {
 				j.Reasons[s.Reason] += n
 			}
-			seen[id] = true
+			seen[id] = s
 			if why := j.groundless(s, last, byJob[s.Key.Job]); why != "" {
 				j.row(s.Key.Job).Groundless++
 				j.violation("%s: %d instants from %s on were skipped at %s for %s: %s",
