@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasecron/leasecron/api"
 	"github.com/leasecron/leasecron/config/source"
+	"github.com/leasecron/leasecron/engine"
 )
 
 // stuck is how long a loop may make no progress before it counts as wedged. It is generous: a
@@ -44,12 +45,9 @@ func (a *App) readiness() []api.Check {
 			}
 			return "", a.probe.Err()
 		}},
-		{Name: "ledger", Informational: true, Probe: func() (string, error) {
-			if s := a.engines.cluster.Status(); s.LedgerError != "" {
-				return "", errors.New(s.LedgerError)
-			}
-			return "", nil
-		}},
+		{Name: "ledger", Informational: true, Probe: a.trouble(func(s engine.Status) string { return s.LedgerError })},
+		{Name: "catalog", Informational: true, Probe: a.trouble(func(s engine.Status) string { return s.CatalogError })},
+		{Name: "history", Informational: true, Probe: a.trouble(func(s engine.Status) string { return s.HistoryError })},
 		{Name: "format", Informational: true, Probe: func() (string, error) { return "", a.engines.cluster.FormatError() }},
 		{Name: "drain", Informational: true, Probe: a.drainCheck},
 		{Name: "leases", Informational: true, Probe: func() (string, error) { return "", a.leases.Trouble() }},
@@ -126,4 +124,14 @@ func (d *definitions) check() (string, error) {
 		return "", fmt.Errorf("no job definitions from %s: %w", d.last.Origin, d.last.Err)
 	}
 	return fmt.Sprintf("%d jobs from %s, loaded %s", len(d.last.Document.Jobs), d.last.Origin, d.last.At.UTC().Format(time.RFC3339)), nil
+}
+
+// trouble makes a probe of what the engine of the cluster's jobs says is wrong.
+func (a *App) trouble(of func(engine.Status) string) func() (string, error) {
+	return func() (string, error) {
+		if text := of(a.engines.cluster.Status()); text != "" {
+			return "", errors.New(text)
+		}
+		return "", nil
+	}
 }

@@ -31,6 +31,9 @@ const (
 	leadershipLost
 	steppedDown
 	jobsRefused
+	catalogRefused
+	historyRefused
+	recordsDropped
 	jobInvalid
 	runLost
 	runNeedsReview
@@ -56,6 +59,9 @@ var kinds = [reasons]struct {
 	leadershipLost:       {"LeadershipLost", warning, onLease, "losses"},
 	steppedDown:          {"SteppedDown", warning, onLease, "terms"},
 	jobsRefused:          {"JobsRefused", warning, onJobs, "versions"},
+	catalogRefused:       {"DefinitionsNotStored", warning, onJobs, "refusals"},
+	historyRefused:       {"HistoryNotWritten", warning, onLease, "refusals"},
+	recordsDropped:       {"RecordsDropped", warning, onLease, "records"},
 	jobInvalid:           {"JobInvalid", warning, onJobs, "jobs"},
 	runLost:              {"RunLost", warning, onPod, "runs"},
 	runNeedsReview:       {"RunNeedsReview", warning, onPod, "runs"},

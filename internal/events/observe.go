@@ -26,6 +26,13 @@ func (r *Recorder) Observe(event engine.Event) {
 		r.note(note{reason: watermarkCut, message: decidedAhead(e)})
 	case engine.FormatNewer:
 		r.note(note{reason: newerFormat, message: fmt.Sprintf("%s does not lead and writes nothing: %v", r.opts.Node, e.Err)})
+	case engine.CatalogRefused:
+		r.note(note{reason: catalogRefused, message: fmt.Sprintf("the newest job definitions are not in force and those before stay so, because the catalog does not take them: %v", e.Err)})
+	case engine.HistoryRefused:
+		r.note(note{reason: historyRefused, message: fmt.Sprintf(
+			"the history takes nothing, what ended waits in the ledger, and the oldest of it is dropped when that needs the room; jobs go on: %v", e.Err)})
+	case engine.RecordsDropped:
+		r.note(note{reason: recordsDropped, count: e.Count, message: "records of what ended were dropped, because the history takes none and the ledger needs the room"})
 	case engine.JobInvalid:
 		r.note(note{reason: jobInvalid, subject: e.Job, message: fmt.Sprintf("job %s cannot be computed any more and stands still: %v", e.Job, e.Err)})
 	case engine.RunEnded:

@@ -212,6 +212,21 @@ func TestWhatIsTold(t *testing.T) {
 			"Warning Lease/shop-leasecron NewerFormat x1",
 			[]string{"writes nothing", "it is 2"},
 		},
+		"definitions that the catalog does not take": {
+			func(b *bench) { b.Observe(engine.CatalogRefused{Err: errors.New("no room")}) },
+			"Warning ConfigMap/shop-jobs DefinitionsNotStored x1",
+			[]string{"those before stay", "no room"},
+		},
+		"a history that takes nothing": {
+			func(b *bench) { b.Observe(engine.HistoryRefused{Err: errors.New("forbidden")}) },
+			"Warning Lease/shop-leasecron HistoryNotWritten x1",
+			[]string{"jobs go on", "forbidden"},
+		},
+		"records without a history": {
+			func(b *bench) { b.Observe(engine.RecordsDropped{Count: 44}) },
+			"Warning Lease/shop-leasecron RecordsDropped x44",
+			[]string{"dropped"},
+		},
 		"refused definitions": {
 			func(b *bench) {
 				b.JobsRefused("ConfigMap shop/shop-jobs key jobs.yaml", errors.New("line 3: unknown key"))

@@ -75,6 +75,7 @@ type Telemetry struct {
 
 	ledgerCommit         prometheus.Histogram
 	ledgerCommitFailures prometheus.Counter
+	recordsDropped       prometheus.Counter
 
 	leaderTransitions prometheus.Counter
 	leadershipLost    prometheus.Counter
@@ -112,6 +113,9 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 		0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 	t.ledgerCommitFailures = counter("ledger_commit_failures_total", "Swaps of the ledger that ended with an error.")
 
+	t.recordsDropped = counter("history_records_dropped_total",
+		"Records of what ended that were dropped because the history took none and the ledger needed their room.")
+
 	t.leaderTransitions = counter("leader_transitions_total", "Times that this sidecar became the leader; over all sidecars, the changes of leadership.")
 	t.leadershipLost = counter("leadership_lost_total",
 		"Times that this sidecar stopped leading without having handed over on purpose.")
@@ -136,7 +140,7 @@ func New(reg prometheus.Registerer, opts Options) *Telemetry {
 
 	reg.MustRegister(
 		t.runDuration, t.fireLateness, t.manualTriggers, t.retries,
-		t.ledgerCommit, t.ledgerCommitFailures,
+		t.ledgerCommit, t.ledgerCommitFailures, t.recordsDropped,
 		t.leaderTransitions, t.leadershipLost, t.renew, t.renewFailures,
 		t.traceExportFailures, t.reloadSuccessful, t.reloadSuccessTime, info,
 		&t.jobs, &statusCollector{telemetry: t, latest: map[string]state.Latest{}}, &t.namedLeases,

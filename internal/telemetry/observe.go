@@ -35,6 +35,8 @@ func (t *Telemetry) Observe(event engine.Event) {
 		t.manualTriggers.Inc()
 	case engine.Missed:
 		t.jobs.missed(e.Key.Job, e.Reason, e.Count)
+	case engine.RecordsDropped:
+		t.recordsDropped.Add(float64(e.Count))
 	case engine.Committed:
 		switch {
 		case e.Err == nil:

@@ -17,7 +17,11 @@ var (
 	inFlightDesc    = desc("runs_in_flight", "Runs of this sidecar whose request has not ended, or that the app has accepted.")
 	ledgerBytesDesc = desc("ledger_bytes", "Size of the ledger as this sidecar last saw it.")
 	ledgerLimitDesc = desc("ledger_limit_bytes", "Size beyond which the ledger takes nothing more.")
-	clockSkewDesc   = desc("clock_skew_seconds",
+	catalogDesc     = desc("catalog_writable",
+		"0 while the newest job definitions are not in force because the catalog does not take them, else 1. Leader only.")
+	historyDesc = desc("history_writable",
+		"0 while the history takes nothing of what ended, else 1. Leader only.")
+	clockSkewDesc = desc("clock_skew_seconds",
 		"How far this sidecar's clock is ahead of the API server's, negative: behind; 0 while that is not known.")
 	clockLimitDesc = desc("clock_skew_limit_seconds", "Clock skew beyond which this sidecar does not lead.")
 	reachableDesc  = desc("app_reachable", "1 while the app answers, 0 while it does not, or was not asked yet: this sidecar does not lead then.")
@@ -60,7 +64,7 @@ type statusCollector struct {
 // Describe implements [prometheus.Collector].
 func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc,
+		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, catalogDesc, historyDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc,
 		nextFireDesc, lastStartDesc, lastSuccessDesc, lastFailureDesc, successDueDesc,
 		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, firstSeenDesc,
 	} {
@@ -97,6 +101,10 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- constGauge(leaderDesc, truth(leading))
 	cluster := leading && status.Leading
+	if cluster {
+		ch <- constGauge(catalogDesc, truth(status.CatalogError == ""))
+		ch <- constGauge(historyDesc, truth(status.HistoryError == ""))
+	}
 	out := newPoints(perJob * len(status.Jobs))
 	for i := range status.Jobs {
 		// An instance's own jobs are its own to tell, whoever leads.

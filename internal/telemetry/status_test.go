@@ -48,6 +48,19 @@ func TestOnlyTheLeaderTellsAboutTheCluster(t *testing.T) {
 	w.want([]string{}, jobGauges...)
 }
 
+func TestWhatTheDocumentsRefuseIsToldByTheLeader(t *testing.T) {
+	names := []string{"catalog_writable", "history_writable", "history_records_dropped_total"}
+	w := newWorld(t)
+	w.want([]string{"history_records_dropped_total{} 0"}, names...)
+	w.lead(status("a"))
+	w.want([]string{"catalog_writable{} 1", "history_records_dropped_total{} 0", "history_writable{} 1"}, names...)
+	w.status.CatalogError = "too large"
+	w.want([]string{"catalog_writable{} 0", "history_records_dropped_total{} 0", "history_writable{} 1"}, names...)
+	w.status.CatalogError, w.status.HistoryError = "", "forbidden"
+	w.Observe(engine.RecordsDropped{Count: 44})
+	w.want([]string{"catalog_writable{} 1", "history_records_dropped_total{} 44", "history_writable{} 0"}, names...)
+}
+
 // R190: the gauge follows the Lease's own validity, and the age of the renewal is there to see
 // trouble before it ends.
 func TestAgeOfTheRenewal(t *testing.T) {

@@ -66,6 +66,11 @@ func clusterCases() []alertCase {
 		{"the ledger fills", "LeasecronLedgerNearLimit", []string{s(0, "ledger_bytes", "750x60"), s(0, "ledger_limit_bytes", "1000x60")}, []string{"20m"}, []firing{{nil, "The ledger is 75% full."}}},
 		{"a burst in the ledger", "LeasecronLedgerNearLimit", []string{s(0, "ledger_bytes", "10x10 900x10 10x60"), s(0, "ledger_limit_bytes", "1000x100")}, []string{"15m", "20m", "40m"}, nil},
 
+		{"the catalog is full", "LeasecronDefinitionsNotStored", []string{s(0, "catalog_writable", "1x10 0x50")}, []string{"20m"}, []firing{{nil, "The newest job definitions are not in force: the catalog does not take them."}}},
+		{"a write of the catalog fails and the next does not", "LeasecronDefinitionsNotStored", []string{s(0, "catalog_writable", "1x10 0x2 1x50")}, []string{"12m", "20m"}, nil},
+		{"the history is gone", "LeasecronHistoryNotWritten", []string{s(0, "history_writable", "1x10 0x50")}, []string{"20m"}, []firing{{nil, "What ended is not written to the history."}}},
+		{"the leader changes", "LeasecronHistoryNotWritten", []string{s(0, "history_writable", "1x10 0x2 stale"), s(1, "history_writable", "_x12 1x50")}, []string{"12m", "20m"}, nil},
+
 		{"runs start late", "LeasecronFiringLate", []string{
 			s(0, "fire_lateness_seconds_bucket", "0x80", `le="5"`), s(0, "fire_lateness_seconds_bucket", "0+10x80", `le="15"`), s(0, "fire_lateness_seconds_bucket", "0+10x80", `le="+Inf"`),
 		}, []string{"40m"}, []firing{{nil, "Runs start 14.9s late."}}},

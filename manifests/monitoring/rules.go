@@ -134,6 +134,16 @@ func (q queries) cluster() []Alert {
 			Summary: "The ledger is {{ $value | humanizePercentage }} full.",
 			Detail:  "The ledger nears the size beyond which nothing more is decided until something has ended. It holds what is in flight and what waits, with the data of manual runs.",
 		}, {
+			Name: "LeasecronDefinitionsNotStored", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("min %s (%s) < 1", byApp, q.series("catalog_writable")),
+			Summary: "The newest job definitions are not in force: the catalog does not take them.",
+			Detail:  "The definitions before stay in force and jobs go on. The catalog has no room for the newest ones, or cannot be written: /readyz?verbose of the leader says which.",
+		}, {
+			Name: "LeasecronHistoryNotWritten", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("min %s (%s) < 1", byApp, q.series("history_writable")),
+			Summary: "What ended is not written to the history.",
+			Detail:  "Jobs go on. What ended waits in the ledger, and the oldest of it is dropped when the ledger needs the room. /readyz?verbose of the leader has the reason.",
+		}, {
 			Name: "LeasecronFiringLate", Severity: warning, For: "15m",
 			Expr:    q.quantile("0.99", "fire_lateness_seconds", "15m") + " > 5",
 			Summary: "Runs start {{ $value | humanizeDuration }} late.",
