@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -48,7 +47,7 @@ func Overdue(ended run.Run, o run.Outcome) bool {
 // NoteLate writes a late result into the message of a run that has ended. It reports false where
 // that stands there already.
 func NoteLate(r *run.Run, o run.Outcome) bool {
-	note := fmt.Sprintf("late result: %s", o.State)
+	note := run.LateNote + string(o.State)
 	if strings.Contains(r.Message, note) {
 		return false
 	}

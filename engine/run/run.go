@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -111,6 +112,12 @@ type Run struct {
 	// Unknown: the app may have done the work although no answer arrived.
 	Unknown bool `json:"unknown,omitempty"`
 }
+
+// LateNote is what the message of a run begins with whose result came after its end.
+const LateNote = "late result: "
+
+// Noted reports whether a late result was noted on the run.
+func (r *Run) Noted() bool { return strings.HasPrefix(r.Message, LateNote) }
 
 // Progress is what an app says of a run while it works on it.
 type Progress struct {

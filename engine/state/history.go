@@ -40,7 +40,10 @@ func (h *History) Add(runs []run.Run, skips []run.Skip, limit func(job string) i
 		j.Note(r)
 		r.Data = nil // the request body is not history's to keep
 		if i := slices.IndexFunc(j.Runs, func(have run.Run) bool { return have.ID == r.ID }); i >= 0 {
-			j.Runs[i] = r
+			// A flush that is stored late knows nothing of what was noted meanwhile.
+			if have := &j.Runs[i]; !have.Noted() || r.Noted() {
+				*have = r
+			}
 			continue
 		}
 		j.Runs = append(j.Runs, r)

@@ -236,3 +236,18 @@ func shapes(h *state.History) []string {
 	slices.Sort(out)
 	return out
 }
+
+// A flush of a leader before may be stored after a late result was noted on what it carries.
+func TestAFlushThatComesLateKeepsTheNote(t *testing.T) {
+	ended := endedRun("a", 1)
+	ended.State, ended.Message = run.StateLost, "its sidecar is gone"
+	noted := ended
+	noted.Message = run.LateNote + "Succeeded; its sidecar is gone"
+	var h state.History
+	for _, r := range []run.Run{ended, noted, ended} {
+		h.Add([]run.Run{r}, nil, upTo(10))
+	}
+	if got := h.Jobs["a"].Runs; len(got) != 1 || got[0].Message != noted.Message {
+		t.Errorf("the history has %+v, want one run with the message %q", got, noted.Message)
+	}
+}
