@@ -128,14 +128,14 @@ func (i *invoker) work(ctx context.Context, does answer, work time.Duration) run
 	}
 	switch does {
 	case answerError:
-		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 500, Retryable: true, Message: "500"}
+		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 500, Retryable: true, Message: i.node.world.words("500")}
 	case answerNo:
-		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 400, Message: "400"}
+		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Status: 400, Message: i.node.world.words("400")}
 	case answerLost:
 		return run.Outcome{State: run.StateFailed, Code: run.CodeFailed, Unknown: true, Retryable: true, Message: "connection lost"}
 	case answerOK, answerNever, answerRefused:
 	}
-	return run.Outcome{State: run.StateSucceeded, Status: 200}
+	return run.Outcome{State: run.StateSucceeded, Status: 200, Message: i.node.world.words("")}
 }
 
 // ended is the outcome of an attempt whose context has ended.

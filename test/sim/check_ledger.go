@@ -112,15 +112,18 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 		c.ends[id] = r.State
 	}
 	for i := range prev.Finished {
-		if r := &prev.Finished[i]; finished[r.ID] == nil && !c.history[r.ID] {
-			c.failLocked("%s drops the record of run %s of %s, which the history does not have", n.name, r.ID, r.Key)
+		if r := &prev.Finished[i]; finished[r.ID] == nil {
+			c.droppedRun(n, r)
 		}
 	}
 	for i := range next.Skipped {
 		s := &next.Skipped[i]
-		c.decide(decision{s.Key, s.Version, s.ScheduledAt, s.CoveredUntil, s.Count, "skipped (" + string(s.Reason) + ")"},
-			"skip "+s.Occurrence+string(s.Reason)+s.ScheduledAt.String())
+		if name := skipName(s); !c.decided[name] {
+			c.archive.skipped(s)
+			c.decide(decision{s.Key, s.Version, s.ScheduledAt, s.CoveredUntil, s.Count, "skipped (" + string(s.Reason) + ")"}, name)
+		}
 	}
+	c.skipsWritten(n, prev, next)
 	c.judge(n, prev, next)
 	c.possible(n, prev, next)
 	c.alone(n, prev, next)

@@ -27,7 +27,7 @@ type checker struct {
 
 	ledger  *state.Ledger // as stored last
 	catalog *state.Catalog
-	history map[string]bool // runs that were ever in the history
+	archive *archive
 	jobs    map[version]config.Job
 
 	claims    map[claim]bool       // every claim that was ever stored
@@ -70,7 +70,7 @@ type decision struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		world: w, ledger: &state.Ledger{}, catalog: &state.Catalog{},
-		history: make(map[string]bool), jobs: make(map[version]config.Job),
+		archive: newArchive(), jobs: make(map[version]config.Job),
 		claims: make(map[claim]bool), attempts: make(map[attempt]string), ends: make(map[string]run.State),
 		seen: make(map[string]run.Run), starts: make(map[attempt]string), outcomes: make(map[answered]run.Outcome), tries: make(map[string]tries),
 		decided: make(map[string]bool),
@@ -110,11 +110,7 @@ func (c *checker) written(n *node, name ledger.Name, data []byte) {
 	case ledger.NameCatalog:
 		c.catalogWritten(decode[state.Catalog](data))
 	case ledger.NameHistory:
-		for _, j := range decode[state.History](data).Jobs {
-			for _, r := range j.Runs {
-				c.history[r.ID] = true
-			}
-		}
+		c.historyWritten(n, decode[state.History](data))
 	case ledger.NameLeases, objectLease:
 	}
 }

@@ -12,21 +12,22 @@ import (
 	"github.com/leasecron/leasecron/engine/schedule"
 )
 
-// maxEdits bounds the versions of a job, of which the catalog keeps ten.
+// maxEdits bounds the versions of a job, of which the catalog keeps ten, so that it has all of them at the end.
 const maxEdits = 8
 
 // jobSet is the document of definitions, which is edited while the cluster runs.
 type jobSet struct {
-	jobs    []config.Job
-	edits   map[string]int
-	removed map[string]bool // names that were removed at some time
+	jobs     []config.Job
+	maxEdits int // of one job
+	edits    map[string]int
+	removed  map[string]bool // names that were removed at some time
 }
 
 // began is when a simulation begins; bubbles begin in 2000.
 var began = time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 
 func newJobSet(r *rand.Rand) *jobSet {
-	s := &jobSet{edits: make(map[string]int), removed: make(map[string]bool)}
+	s := &jobSet{maxEdits: maxEdits, edits: make(map[string]int), removed: make(map[string]bool)}
 	for i := range 2 + r.IntN(5) {
 		s.jobs = append(s.jobs, newJob(r, "job-"+strconv.Itoa(i)))
 	}
@@ -99,7 +100,7 @@ func (s *jobSet) edit(r *rand.Rand) string {
 	s.jobs = slices.Clone(s.jobs)
 	i := r.IntN(len(s.jobs))
 	j := s.jobs[i]
-	if s.edits[j.Name] >= maxEdits {
+	if s.edits[j.Name] >= s.maxEdits {
 		return "nothing"
 	}
 	s.edits[j.Name]++

@@ -83,7 +83,7 @@ func (l *labour) do() {
 			every = time.Hour // it hangs
 		}
 	}
-	result, outcome := engine.Result{Message: "done"}, run.Outcome{State: run.StateSucceeded}
+	result, outcome := engine.Result{Message: w.words("done")}, run.Outcome{State: run.StateSucceeded}
 	switch l.does {
 	case answerError:
 		result = engine.Result{Failed: true, Message: "failed"}
@@ -129,6 +129,9 @@ func (l *labour) tell(ctx context.Context, n *node, result engine.Result, as run
 	case isCode(err, run.CodeRunOver):
 		w.tally("told: over")
 		w.check.over(l.run)
+		return true
+	case isCode(err, run.CodeRunNotFound) && w.tight():
+		w.tally("told: its record had to go")
 		return true
 	case isCode(err, run.CodeRunNotFound), isCode(err, run.CodeRunNotAwaited):
 		w.check.fail("%s answers %v to the app that has worked on run %s of %s", n.name, err, l.run.ID, l.run.Key)

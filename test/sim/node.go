@@ -42,13 +42,13 @@ type node struct {
 	disturbed time.Time            // when something last kept it from its documents
 	ids       uint64
 	born      time.Time
-	asked     map[string]time.Time // when a call was last made for each purpose
+	asked     map[string]calls // that were last made for each purpose
 }
 
 func newNode(w *world, slot, life int, place string) *node {
 	n := &node{
 		world: w, slot: slot, life: life, place: place, name: fmt.Sprintf("n%d-%d", slot, life),
-		dead: make(chan struct{}), off: make(map[string]time.Time), asked: make(map[string]time.Time),
+		dead: make(chan struct{}), off: make(map[string]time.Time), asked: make(map[string]calls),
 	}
 	r := w.dice.of("clock", life)
 	n.offset = between(r, -w.skew, w.skew) + time.Duration(life)*time.Nanosecond

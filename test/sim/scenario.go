@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/leasecron/leasecron/engine/ledger"
 )
 
 // scenario is what a seed stands for.
@@ -19,11 +21,13 @@ type scenario struct {
 	// faulty is the share of calls to the API server that go wrong, by the kinds that may.
 	faulty float64
 	kinds  []callFault
-	slow   time.Duration // a call takes up to that long
-	lag    time.Duration // what watches tell comes up to that late
-	skew   time.Duration // clocks of nodes are off by up to that
-	flaky  float64       // share of the callbacks that go wrong
-	work   time.Duration // how long the app works at most
+	slow   time.Duration       // a call takes up to that long
+	lag    time.Duration       // what watches tell comes up to that late
+	skew   time.Duration       // clocks of nodes are off by up to that
+	flaky  float64             // share of the callbacks that go wrong
+	work   time.Duration       // how long the app works at most
+	room   map[ledger.Name]int // bounds of objects that are scaled down
+	wordy  int                 // bytes of what the app says of each run beside the word
 	jobs   *jobSet
 	events []event
 }
@@ -85,6 +89,7 @@ func newScenario(seed uint64) *scenario {
 	}
 	s.jobs = newJobSet(r)
 	s.plan(r)
+	s.crowd(dice(seed).of("room"))
 	slices.SortStableFunc(s.events, func(a, b event) int { return int(a.at - b.at) })
 	return s
 }

@@ -69,6 +69,7 @@ func (s *server) replace(n *node, name ledger.Name, from ledger.Version, data []
 	s.revision++
 	o.data, o.version = slices.Clone(data), ledger.Version(strconv.FormatInt(s.revision, 10))
 	s.world.tally("writes: " + string(name))
+	s.world.sized(name, len(data))
 	s.world.check.written(n, name, o.data)
 	for _, sub := range o.subs {
 		select {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ var (
 	same    = flag.Uint64("sim.same", 0, "how many seeds to play twice; 0: a few chosen ones")
 	procs   = flag.Int("sim.procs", 1, "on how many processors to play them twice")
 	failing = flag.Int("sim.failures", 5, "stop after that many failing seeds")
+	says    = flag.String("sim.says", "", "a regular expression: only violations that match it count")
 	workers = flag.Int("sim.workers", runtime.NumCPU(), "in how many processes to play")
 	last    = flag.Uint64("sim.end", 0, "for the test itself: the seed after the last one to play")
 	worker  = flag.Bool("sim.worker", false, "for the test itself: play in this process and tell the outcome in JSON")
@@ -98,6 +100,9 @@ func TestSeeds(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(total.Count)) {
 		t.Logf("%10d %s", total.Count[what], what)
 	}
+	for _, what := range slices.Sorted(maps.Keys(total.Peak)) {
+		t.Logf("%10d bytes at most: %s", total.Peak[what], what)
+	}
 }
 
 // outcome is what a worker tells of its seeds.
@@ -108,6 +113,7 @@ type outcome struct {
 	Seed       uint64
 	Violations []string
 	Count      map[string]int
+	Peak       map[string]int
 }
 
 // gather has the workers play and adds up what they tell.
@@ -115,9 +121,13 @@ func gather(t *testing.T) (total outcome) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	total.Count = make(map[string]int)
+	total.Count, total.Peak = make(map[string]int), make(map[string]int)
 	var mu sync.Mutex
 	failed := 0
+	wanted, err := regexp.Compile(*says)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tell := newProgress(*seeds)
 	var group sync.WaitGroup
 	for w := range *workers {
@@ -133,7 +143,10 @@ func gather(t *testing.T) (total outcome) {
 				for what, n := range o.Count {
 					total.Count[what] += n
 				}
-				if len(o.Violations) == 0 {
+				for what, n := range o.Peak {
+					total.Peak[what] = max(total.Peak[what], n)
+				}
+				if counts := slices.ContainsFunc(o.Violations, wanted.MatchString); !counts {
 					return
 				}
 				t.Errorf("seed %d:\n  %s\nreplay: GOMAXPROCS=1 go test ./test/sim -run TestSeed$ -v -sim.seed=%d",
@@ -229,7 +242,7 @@ func work(t *testing.T) {
 	for seed := *first; seed < *last; seed += uint64(*workers) {
 		tell(outcome{Begun: seed})
 		r := play(t, seed)
-		tell(outcome{Begun: seed, Played: 1, Seed: seed, Simulated: r.Simulated, Violations: r.Violations, Count: r.Count})
+		tell(outcome{Begun: seed, Played: 1, Seed: seed, Simulated: r.Simulated, Violations: r.Violations, Count: r.Count, Peak: r.Peak})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/ledger"
@@ -32,7 +33,8 @@ func (s *store) Load(ctx context.Context, name ledger.Name) ([]byte, ledger.Vers
 
 // Replace implements [ledger.Store].
 func (s *store) Replace(ctx context.Context, name ledger.Name, from ledger.Version, data []byte) (ledger.Version, error) {
-	if len(data) > name.MaxBytes() {
+	if len(data) > s.node.world.bound(name) {
+		s.node.world.tally("refused as too large: " + string(name))
 		return "", ledger.ErrTooLarge
 	}
 	data = slices.Clone(data)
@@ -72,8 +74,7 @@ func call[T any](ctx context.Context, n *node, group, what string, timeout time.
 		return nothing, context.Cause(ctx)
 	}
 	w := n.world
-	n.soleCaller(what)
-	r := w.dice.roll(what, n.life)
+	r := w.dice.roll(n.twin(ctx, what), n.life)
 	quiet, slow := w.isQuiet(), w.slow
 	if quiet {
 		slow = min(slow, 20*time.Millisecond)
@@ -161,17 +162,32 @@ func call[T any](ctx context.Context, n *node, group, what string, timeout time.
 	return got.value, got.err
 }
 
-// soleCaller checks that nobody else makes the same call at the same moment: the dice would have the same
-// answer for both, and whose call arrives first would be a matter of chance.
-func (n *node) soleCaller(what string) {
+// twin names a call so that the dice have another answer for each of those that are made at the same moment:
+// else whose call arrives first would be a matter of chance. What the process does of its own accord begins
+// in the same order each time, requests that were held up by the same thing do not.
+func (n *node) twin(ctx context.Context, what string) string {
 	now := time.Now()
 	n.mu.Lock()
-	twin := n.asked[what].Equal(now)
-	n.asked[what] = now
+	last := n.asked[what]
+	if !last.at.Equal(now) {
+		last = calls{at: now}
+	}
+	last.n++
+	n.asked[what] = last
 	n.mu.Unlock()
-	if twin {
+	if last.n == 1 {
+		return what
+	}
+	if asker(ctx) != "" {
 		n.world.check.fail("the simulation cannot repeat itself: %s makes two calls to %s at once, which nothing tells apart", n.name, what)
 	}
+	return what + " again " + strconv.Itoa(last.n)
+}
+
+// calls counts those of one purpose at one moment.
+type calls struct {
+	at time.Time
+	n  int
 }
 
 // watch tells of the changes of an object, late, and with breaks.

@@ -25,6 +25,7 @@ type world struct {
 	king  *node   // who has the one Lease of quiet times, where the election is anarchy
 	log   []entry
 	count map[string]int
+	peak  map[string]int // bytes that an object has had at most
 
 	pods map[string]*node // the latest sidecar of each
 	gone map[string]bool  // pods that are no more, their apps with them
@@ -52,7 +53,9 @@ type Report struct {
 	Violations []string
 	// Count tells how often things happened: faults injected, runs, writes.
 	Count map[string]int
-	log   []entry
+	// Peak tells how many bytes each object had at most.
+	Peak map[string]int
+	log  []entry
 }
 
 // Log is the event log, a line per event. What happens at the same moment is in no particular order.
@@ -68,7 +71,7 @@ func (r Report) Log() []string {
 // recover from the last fault. It has to be called inside a synctest bubble.
 func Run(seed uint64) Report {
 	time.Sleep(time.Until(began))
-	w := &world{scenario: newScenario(seed), dice: dice(seed), start: time.Now(), count: make(map[string]int)}
+	w := &world{scenario: newScenario(seed), dice: dice(seed), start: time.Now(), count: make(map[string]int), peak: make(map[string]int)}
 	w.pods, w.gone, w.over = make(map[string]*node), make(map[string]bool), make(chan struct{})
 	w.server = newServer(w)
 	w.app = &app{world: w}
@@ -97,7 +100,7 @@ func Run(seed uint64) Report {
 	w.tasks.Wait()
 	return Report{
 		Seed: seed, Simulated: time.Since(w.start),
-		Violations: w.check.violations, Count: w.count, log: w.log,
+		Violations: w.check.violations, Count: w.count, Peak: w.peak, log: w.log,
 	}
 }
 
