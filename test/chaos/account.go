@@ -177,9 +177,13 @@ func (j *judgment) arrivals() {
 			row.Unexplained++
 			j.violation("%s: run %s arrived for the instant %s and is recorded for %s", a.Job, a.Run, a.ScheduledAt.Format(clock), r.ScheduledAt.Format(clock))
 		}
-		if a.At.Before(due) {
+		switch {
+		case a.At.Before(due):
 			row.Early++
 			j.violation("%s of %s: attempt %d arrived %s before its time", a.Job, a.ScheduledAt.Format(clock), a.Attempt, due.Sub(a.At))
+		case recorded && !r.FiredAt.IsZero() && r.FiredAt.Before(due):
+			row.Early++
+			j.violation("%s of %s: attempt %d started %s before its time", a.Job, a.ScheduledAt.Format(clock), a.Attempt, due.Sub(r.FiredAt))
 		}
 		if a.Attempt == 1 {
 			row.WorstLate = max(row.WorstLate, a.At.Sub(due))

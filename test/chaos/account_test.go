@@ -218,13 +218,18 @@ func TestJudge(t *testing.T) {
 			want: with(func(j *jobAccount) { j.Early, j.Groundless = 1, 1 }),
 			says: []string{"arrived 1ms before its time", "it was due -100ms after its instant"},
 		},
+		"a callback that starts before its instant and arrives after it is early": {
+			plant: func(e *evidence) { change(e, "run-1", func(r *run.Run) { r.FiredAt = second(1.999) }) },
+			want:  with(func(j *jobAccount) { j.Early = 1 }),
+			says:  []string{"started 1ms before its time"},
+		},
 		"a callback for another instant than its run's is unexplained": {
 			plant: func(e *evidence) { e.Arrivals[1].ScheduledAt = second(1) },
 			want:  with(func(j *jobAccount) { j.Unexplained = 1 }),
 			says:  []string{"arrived for the instant 12:00:01.250000 and is recorded for 12:00:02.250000"},
 		},
 		"a run that is due later than its jitter allows is groundless": {
-			plant: func(e *evidence) { change(e, "run-1", func(r *run.Run) { r.DueAt = second(2.0005) }) },
+			plant: func(e *evidence) { change(e, "run-1", func(r *run.Run) { r.DueAt, r.FiredAt = second(2.0005), second(2.0006) }) },
 			want:  with(func(j *jobAccount) { j.Groundless = 1 }),
 			says:  []string{"it was due 500µs after its instant"},
 		},
