@@ -18,8 +18,7 @@ const defaultHistoryLimit = 20
 // much fits is known to the store alone, which compresses: so it is tried.
 var fewerRecords = []int{75, 50, 25, 10, 3}
 
-// writeHistory adds what ended to the history. Where that would outgrow its object, the records of jobs that
-// left, and then the oldest of all, are dropped until it fits.
+// writeHistory adds what ended to the history, and forgets the jobs that left long ago.
 func (e *Engine) writeHistory(ctx context.Context, runs []run.Run, skips []run.Skip, d *plan.Definitions) error {
 	limit := func(job string) int {
 		if c, ok := d.Version(job, 0); ok && c.HistoryLimit > 0 {
@@ -33,17 +32,25 @@ func (e *Engine) writeHistory(ctx context.Context, runs []run.Run, skips []run.S
 		return !defined
 	}
 	longAgo := e.wall().Add(-state.KeepRemoved)
-	add := func(h *state.History) {
+	return e.swapHistory(ctx, left, func(h *state.History) error {
 		h.Forget(known, longAgo)
 		h.Add(runs, skips, limit)
-	}
-	_, err := e.o.History.Swap(ctx, func(h *state.History) error { add(h); return nil })
+		return nil
+	})
+}
+
+// swapHistory changes the history. Where it would outgrow its object, the records of jobs that left, and
+// then the oldest, are dropped until it fits.
+func (e *Engine) swapHistory(ctx context.Context, left func(job string) bool, change func(*state.History) error) error {
+	_, err := e.o.History.Swap(ctx, change)
 	for _, percent := range fewerRecords {
 		if !errors.Is(err, ErrTooLarge) {
-			break
+			return err
 		}
 		if _, err = e.o.History.Swap(ctx, func(h *state.History) error {
-			add(h)
+			if err := change(h); err != nil {
+				return err
+			}
 			h.Shrink(percent, left)
 			return nil
 		}); err == nil {

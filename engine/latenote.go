@@ -24,7 +24,8 @@ const noteFor = 10 * time.Minute
 
 // noteInHistory notes late results on the records that the history still has.
 func (e *Engine) noteInHistory(ctx context.Context, late ...lateResult) error {
-	_, err := e.o.History.Swap(ctx, func(h *state.History) error {
+	anybody := func(string) bool { return false } // who has left is for the leader to know
+	err := e.swapHistory(ctx, anybody, func(h *state.History) error {
 		noted := false
 		for _, r := range late {
 			j := h.Jobs[r.ended.Key.Job]

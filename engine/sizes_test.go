@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -250,6 +253,68 @@ func TestAHistoryThatWouldOutgrowItsObjectKeepsTheNewest(t *testing.T) {
 		}
 		if waiting := len(ledgerOf(t, store).Finished); waiting > 30 {
 			t.Errorf("%d runs wait in the ledger", waiting)
+		}
+		if events := observer.take(); len(events) > 0 {
+			t.Errorf("told %+v, want nothing: it is bounded, not refused", events)
+		}
+		leave()
+		n.close()
+	})
+}
+
+// compressing is a store that counts a document as it is when compressed, as ConfigMaps do.
+type compressing struct {
+	ledger.Store
+	bound int
+}
+
+func (c compressing) Replace(ctx context.Context, name ledger.Name, from ledger.Version, data []byte) (ledger.Version, error) {
+	var small bytes.Buffer
+	w := gzip.NewWriter(&small)
+	if _, err := w.Write(data); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	if name == ledger.NameHistory && small.Len() > c.bound {
+		return "", fmt.Errorf("%s: %w", name, ledger.ErrTooLarge)
+	}
+	return c.Store.Replace(ctx, name, from, data)
+}
+
+// Answers that hardly compress fill the object much sooner than their number would say.
+func TestAHistoryOfRandomAnswersKeepsTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := compressing{ledger.NewSharedMemory(), 30 << 10}
+		observer := &told{}
+		a := &app{answer: func(at run.Attempt) run.Outcome {
+			text := make([]byte, 600)
+			if at.Run.ScheduledAt.Minute() >= 5 { // until then they compress well
+				if _, err := rand.Read(text); err != nil {
+					t.Error(err)
+				}
+			}
+			return run.Outcome{State: run.StateSucceeded, Status: 200, Message: base64.StdEncoding.EncodeToString(text)}
+		}}
+		n := start(t, store, "a", a, func(o *engine.Options) { o.Observer = observer })
+		n.engine.Define([]config.Job{
+			job("tick", "rate 2s", func(j *config.Job) { j.HistoryLimit = 1000 }),
+			job("rare", "rate 4m"),
+		})
+		_, leave := n.lead()
+		time.Sleep(15 * time.Minute)
+		synctest.Wait()
+		h, err := ledger.NewPort[state.History](store, ledger.NameHistory).Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tick := h.Jobs["tick"]
+		if len(tick.Runs) < 10 || time.Since(tick.Runs[0].ScheduledAt) > 30*time.Second {
+			t.Errorf("%d runs are kept, want the newest", len(tick.Runs))
+		}
+		if h.Jobs["rare"] == nil || time.Since(h.Jobs["rare"].LastSuccess) > 5*time.Minute {
+			t.Error("the last success of the other job is forgotten")
 		}
 		if events := observer.take(); len(events) > 0 {
 			t.Errorf("told %+v, want nothing: it is bounded, not refused", events)
