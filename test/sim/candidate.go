@@ -34,6 +34,7 @@ type candidate struct {
 	news    chan struct{}
 	lost    map[string]instant // renewals without an answer: when they were sent
 	writes  int
+	owes    time.Duration // until when it pauses, by the monotonic clock
 }
 
 // instant is a moment on both clocks of a node.
@@ -89,6 +90,9 @@ func (c *candidate) run(ctx context.Context) {
 				last = min(2*last, 12*c.interval())
 			}
 			pause = last
+			c.mu.Lock()
+			c.owes = c.node.mono() + pause
+			c.mu.Unlock()
 		}
 	}
 }

@@ -26,6 +26,7 @@ func (c *checker) inTime(n *node, a run.Attempt, sent time.Time) {
 	r := &a.Run
 	key := attempt{r.Occurrence, r.Attempt}
 	c.model.sent[key], c.model.begun[key] = sent, r.FiredAt
+	c.punctual(n, r, sent)
 	job := c.jobs[version{r.Key.Job, r.Version}]
 	if job.Deadline == 0 || !c.model.clocks {
 		return

@@ -94,7 +94,7 @@ func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
 				continue
 			}
 			s := span{key: key, job: job, trigger: t, version: v, until: until, cursor: cursor, last: i == len(record.Versions)-1}
-			s.dropped = i+1 < len(record.Versions) && c.hasLeft(record, i+1, key)
+			s.left = left(record, i+1)
 			if t.Schedule.Kind == schedule.KindEvery {
 				c.accountDelayed(s, mine, now)
 			} else {
@@ -104,19 +104,20 @@ func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
 	}
 }
 
-// hasLeft reports whether from a version on the trigger was gone at some time: what was undecided
-// then is not decided any more.
-func (c *checker) hasLeft(record *state.Job, from int, key run.Key) bool {
+// left is when a job has left first, from a version on: what was undecided then is not decided any
+// more.
+func left(record *state.Job, from int) time.Time {
 	for _, v := range record.Versions[from:] {
-		found := false
-		for _, t := range c.jobs[version{key.Job, v.Number}].Triggers {
-			found = found || t.Name == key.Trigger
-		}
-		if !found {
-			return true
+		if v.Removed() {
+			return v.EffectiveAt
 		}
 	}
-	return false
+	return time.Time{}
+}
+
+// dropped reports whether an instant was undecided when the job left: so was all that comes after it.
+func (s span) dropped(at time.Time, mine []decision) bool {
+	return !s.left.IsZero() && !slices.ContainsFunc(mine, func(d decision) bool { return d.at.After(at) && d.at.Before(s.left) })
 }
 
 // span is the part of a trigger's life that one version decides.
@@ -127,8 +128,8 @@ type span struct {
 	version state.Version
 	until   time.Time
 	cursor  time.Time
-	last    bool // the version in force
-	dropped bool // the trigger has left after it
+	last    bool      // the version in force
+	left    time.Time // when the job has left after it; zero: it has not
 }
 
 func (c *checker) accountInstants(s span, mine []decision, now time.Time) {
@@ -166,9 +167,9 @@ func (c *checker) accountInstants(s span, mine []decision, now time.Time) {
 		switch decided := at.Before(s.cursor); {
 		case covered[i] > 1:
 			c.failLocked("%s: the instant %s is decided %d times", where, at, covered[i])
-		case covered[i] == 0 && decided && !s.dropped:
+		case covered[i] == 0 && decided && !s.dropped(at, mine):
 			c.failLocked("%s: the instant %s was never decided; all before %s are said to be", where, at, s.cursor)
-		case covered[i] == 1 && !decided && !s.dropped:
+		case covered[i] == 1 && !decided && s.left.IsZero():
 			c.failLocked("%s: the instant %s is decided, only those before %s are said to be", where, at, s.cursor)
 		case covered[i] == 0 && !decided && s.last && now.Sub(at) > stuck:
 			c.failLocked("%s: the instant %s is undecided, %s late", where, at, now.Sub(at))

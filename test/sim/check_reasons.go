@@ -82,6 +82,7 @@ func (c *checker) judgeOne(n *node, prev, next *state.Ledger, v verdict) {
 	}
 	c.counted(n, v)
 	c.possibleVerdict(n, v)
+	c.prompt(n, prev, v)
 	if by := c.paused(next.CatalogRevision, v.key, v.at); by != "" {
 		c.failLocked("%s decides the instant %s of %s, which %s keeps from it", n.name, v.decision.at, v.key, by)
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
@@ -21,6 +23,7 @@ func (c *checker) alone(n *node, prev, next *state.Ledger) {
 		was := before[r.ID]
 		if r.State == run.StatePending && (was == nil || !was.State.Claimed() || was.Node != r.Node || was.Term != r.Term) {
 			fresh, taken[r.ID] = append(fresh, r), true
+			c.model.claimed[r.ID] = time.Now()
 		}
 	}
 	for _, r := range fresh {

@@ -23,6 +23,8 @@ type model struct {
 	begun    map[attempt]time.Time // when they began, before they were sent
 	heard    map[string]bool       // runs of which the ledger knows that they were sent
 	followed map[string]bool       // runs that have ended, of which what follows was checked
+	idle     map[string]time.Time  // since when a job has nothing open
+	claimed  map[string]time.Time  // when a run was given to a node
 	clocks   bool                  // those of all nodes agree
 }
 
@@ -63,6 +65,7 @@ func newModel(s *scenario) *model {
 	m := &model{
 		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
 		ends: make(map[run.Key]time.Time), judged: make(map[string]bool),
+		idle: make(map[string]time.Time), claimed: make(map[string]time.Time),
 		sent: make(map[attempt]time.Time), begun: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
 		closed: make(map[string]bool), clocks: s.skew == 0,
 	}
