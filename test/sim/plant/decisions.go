@@ -63,4 +63,18 @@ var decisionBugs = []bug{
 	{name: "a leader whose clock is off defines jobs", edits: []edit{
 		{"engine/definitions.go", `cmp.Or(t.lease.Check(), e.o.ClockCheck())`, `cmp.Or(t.lease.Check(), nil)`},
 	}},
+	{name: "a candidate waits for the lease twice", edits: []edit{
+		{"test/sim/candidate.go", `at += record.Duration
+`, `at += 2*record.Duration + 10*time.Second
+`},
+	}},
+	{name: "a leader looks a second after the instant", edits: []edit{
+		{"engine/turn.go", `instant.Add(-e.ahead())`, `instant.Add(time.Second)`},
+	}},
+	{name: "a callback leaves a second after its instant", edits: []edit{
+		{"engine/attempts.go", `e.waitUntil(ctx, h.run.DueAt)`, `e.waitUntil(ctx, h.run.DueAt.Add(time.Second))`},
+	}},
+	{name: "a fixed delay counts from a run of before an edit", edits: []edit{
+		{"engine/plan/settle.go", `r.Occurrence == ended.Occurrence || r.Key == ended.Key && r.ScheduledAt.After(ended.ScheduledAt)`, `r.Occurrence == ended.Occurrence`},
+	}},
 }
