@@ -40,6 +40,8 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Target is the base URL of the app beside this node, for jobs that name none.
 	Target string
+	// MaxLedgerBytes is how large the ledger may be; default 900 KiB, as much as every store takes.
+	MaxLedgerBytes int
 	// MaxClockSkew bounds how far in the future a stored time may lie; default 1 min.
 	MaxClockSkew time.Duration
 
@@ -81,6 +83,9 @@ func (o *Options) fill() error {
 	}
 	if o.LeaseDuration <= 0 {
 		o.LeaseDuration = 15 * time.Second
+	}
+	if o.MaxLedgerBytes <= 0 {
+		o.MaxLedgerBytes = plan.DefaultMaxBytes
 	}
 	if o.MaxClockSkew <= 0 {
 		o.MaxClockSkew = time.Minute
@@ -149,6 +154,7 @@ type Engine struct {
 	flush    flush
 	latency  time.Duration // what commits lately took
 	lastBeat time.Time
+	settled  int64 // grows with each run that this node has reported as ended, and with what leaves the ledger
 	// unreported: since when a node without a term cannot write its reports; zero: it can.
 	unreported time.Time
 	doubt      doubt // of a swap that was not answered

@@ -191,6 +191,9 @@ func (f *flush) next() time.Time {
 	if f.busy || f.since.IsZero() {
 		return time.Time{}
 	}
+	if f.urgent {
+		return lastOf(f.since, f.failed.until)
+	}
 	return lastOf(f.since.Add(flushEvery), f.failed.until, f.refused.until)
 }
 

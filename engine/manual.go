@@ -16,7 +16,8 @@ import (
 
 // Enqueue asks for one run of a job, now, without waiting for it; any replica may be asked. Data,
 // a JSON object or nil, is laid over the job's own. The run waits for the running one under
-// serial; under skip it is refused with [ErrAlreadyRunning]. It does not shift the schedule.
+// serial; under skip it is refused with [ErrAlreadyRunning]. It does not shift the schedule. Where there is
+// no room for it, by [plan.Admit], the error is [run.CodeLedgerFull].
 func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error) {
 	catalog, err := e.o.Catalog.Read(ctx)
 	if err != nil {
@@ -56,14 +57,17 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 		if current.Overlap == config.OverlapSkip && l.Unfinished(job) > 0 {
 			return fmt.Errorf("%w: %q", ErrAlreadyRunning, job)
 		}
-		if waiting := waitingData(l); waiting+len(data) > maxWaitingData {
-			return run.Errorf(run.CodeLedgerFull, "the data of all runs that wait would be %d bytes, more than the ledger takes (%d): try again when some have run", waiting+len(data), maxWaitingData)
+		if err := plan.Admit(l, r, e.o.MaxLedgerBytes); err != nil {
+			return err
 		}
 		l.Runs = append(l.Runs, r)
 		return nil
 	})
 	if errors.Is(err, ErrUnknown) && e.kept(ctx, id) {
 		err = nil
+	}
+	if errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnknown) {
+		return run.Run{}, run.Errorf(run.CodeLedgerFull, "the ledger has no room for another run: try again when some have ended")
 	}
 	if err != nil {
 		return run.Run{}, err
@@ -109,19 +113,8 @@ func (e *Engine) Resolve(ctx context.Context, id string, as run.State, note stri
 	return settled.Run, nil
 }
 
-// What the data of manual runs may take in the ledger: one run's, and that of all that wait.
-const (
-	maxRunData     = 256 << 10
-	maxWaitingData = 512 << 10
-)
-
-func waitingData(l *state.Ledger) int {
-	n := 0
-	for i := range l.Runs {
-		n += len(l.Runs[i].Data)
-	}
-	return n
-}
+// maxRunData bounds the data of one run, in bytes.
+const maxRunData = 256 << 10
 
 // manualPriority is that of a trigger which names none.
 const manualPriority = 5

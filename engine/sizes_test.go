@@ -180,7 +180,7 @@ func TestAHistoryThatTakesNothingStopsNoJob(t *testing.T) {
 				}}
 				n := start(t, store, "a", a, func(o *engine.Options) {
 					o.Observer, o.Logger = observer, log.logger()
-					o.Ledger = ledger.NewPort[state.Ledger](store, ledger.NameLedger, ledger.WithMaxBytes(40<<10))
+					bounded(store, 44<<10)(o) // decisions stop at seven eighths of it
 				})
 				n.engine.Define([]config.Job{job("tick", "rate 1s"), job("tock", "rate 1s")})
 				_, leave := n.lead()

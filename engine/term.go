@@ -30,7 +30,10 @@ type term struct {
 	silence     silence
 	sequence    int                          // of the desired jobs that are in the catalog
 	failing     time.Time                    // since when swaps fail; zero: they do not
-	maxOpen     int                          // of the next plan; 0: as many as the planner allows
+	split       split                        // what the next plan may do at most
+	tooLarge    plan.Result                  // the plan of the swap that failed last
+	fullSince   time.Time                    // since when something that is due finds no room; zero: all does
+	filled      map[string]time.Time         // when the log told of jobs that fill their share of the ledger
 	past        chan map[string]state.Latest // what the history told late; nil: in time
 	announce    bool                         // the jobs in force changed and nobody was told yet
 	unread      refusal                      // the catalog cannot be read anew

@@ -21,7 +21,7 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		e.giveUp()
 		err := e.settleDoubt(ctx)
 		if err == nil {
-			_, err = e.commit(ctx, nil, attempts)
+			_, err = e.report(ctx, attempts)
 		}
 		if err != nil {
 			e.log.Warn("unsent runs could not be handed back yet", logkey.Err(err))
@@ -41,8 +41,11 @@ func (e *Engine) turn(ctx context.Context, attempts *attempts) time.Time {
 		return e.failed(t, err)
 	}
 	e.backoff.succeed()
-	if e.view.Load().failing != "" {
-		e.publish(func(v *view) { v.failing = "" })
+	if full, was := e.full(t), e.view.Load().failing; was != full {
+		if was == "" {
+			e.log.Warn("the ledger is full", logkey.Err(errors.New(full)))
+		}
+		e.publish(func(v *view) { v.failing = full })
 	}
 	if !e.unreported.IsZero() {
 		e.log.Info("what could not be reported is reported", slog.Duration("after", time.Since(e.unreported)))
@@ -60,7 +63,7 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 		if err := e.settleDoubt(ctx); err != nil {
 			return time.Time{}, err
 		}
-		return e.commit(ctx, nil, attempts)
+		return e.report(ctx, attempts)
 	}
 	// What is decided ends with the term, reports do not: they are sent again in a later turn.
 	ctx, cancel := context.WithTimeout(ctx, swapTimeout)
@@ -86,36 +89,8 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	if t.maxOpen > 0 && len(e.view.Load().ledger.Runs) < t.maxOpen/2 {
-		if t.maxOpen *= 2; t.maxOpen >= plan.MaxOpenRuns { // the bound is out of the way: carefully more
-			t.maxOpen = 0
-		}
-	}
 	return next, nil
 }
-
-// commitLess follows a swap that was refused as too large: what ended is reported by itself, which
-// makes room, and the next plans decide less, so that no crowd and no large body stops the others.
-func (e *Engine) commitLess(ctx context.Context, t *term, attempts *attempts, cause error) (time.Time, error) {
-	open := len(e.view.Load().ledger.Runs)
-	t.maxOpen = max(min(cmp.Or(t.maxOpen, plan.MaxOpenRuns), plan.MaxOpenRuns)/2, 1)
-	e.log.Warn("the ledger would outgrow its object: deciding less at a time", slog.Int("open", open), slog.Int("at_most", t.maxOpen), logkey.Err(cause))
-	e.flush.hurry()
-	// Each by itself: what the history has makes room for what ended, and that for what is due.
-	reports := e.reports(t)
-	for done := 0; ; done += fewReports {
-		part := reports[min(max(done-fewReports, 0), len(reports)):min(done, len(reports))]
-		if _, err := e.commitReports(ctx, nil, part, attempts); err != nil && !errors.Is(err, ErrTooLarge) {
-			return time.Time{}, err
-		}
-		if done >= len(reports) {
-			return e.wall().Add(firstBackoff), nil
-		}
-	}
-}
-
-// fewReports are written at a time where there is little room.
-const fewReports = 4
 
 // failed says when to try again after an error, and steps down where that is the answer.
 func (e *Engine) failed(t *term, err error) time.Time {
@@ -155,8 +130,9 @@ type committed struct {
 	termOver bool
 	changed  bool
 	// cut is what lay in the future, and index what the planner goes by where that was something.
-	cut   plan.Cut
-	index *plan.Index
+	cut     plan.Cut
+	index   *plan.Index
+	flushed bool // what the history has was removed
 	// abandoned counts the runs that are lost because the grace was over.
 	abandoned int64
 }
@@ -188,7 +164,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 			if t == nil {
 				return e.nextReport(), nil
 			}
-			t.index.Apply(out.plan.Moves)
+			e.planned(t, out.plan)
 			return e.nextTurn(t, out.plan.Next), nil
 		}
 	}
@@ -199,6 +175,9 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	took := time.Since(began)
 	e.emit(Committed{Took: took, Bytes: e.o.Ledger.Size(), Err: err})
 	if err != nil {
+		if t != nil {
+			t.tooLarge = out.plan
+		}
 		if t != nil && errors.Is(err, ErrUnknown) {
 			e.raiseDoubt(t.number)
 		}
@@ -214,8 +193,12 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 			t.index = out.index
 			e.tellCut(out.cut)
 		}
-		t.index.Apply(out.plan.Moves)
+		e.planned(t, out.plan)
+		t.split.fits(e.o.MaxLedgerBytes, began)
 		t.silence.read(time.Now(), e.o.NodeTimeout)
+	}
+	if e.settled += int64(len(out.gone)); out.flushed {
+		e.settled++
 	}
 	e.flush.forget(ledger)
 	e.noteLate(out.late, attempts)
@@ -244,7 +227,9 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	for _, r := range reports {
 		e.applyReport(l, r, now, &out)
 	}
-	out.changed = e.flush.remove(l) || out.changed
+	if e.flush.remove(l) {
+		out.changed, out.flushed = true, true
+	}
 	if t == nil {
 		return out
 	}
@@ -268,7 +253,8 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}
 	out.plan = plan.Plan(plan.Input{
 		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
-		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns, MaxOpen: t.maxOpen,
+		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,
+		MaxBytes: cmp.Or(t.split.bytes, e.o.MaxLedgerBytes), MaxClaimed: t.split.claimed,
 		NewID: e.o.NewID, Definitions: t.definitions, Index: index,
 	}, l)
 	e.noteSettled(&out, out.plan.Settled)

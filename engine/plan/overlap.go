@@ -74,6 +74,7 @@ func (p *planner) endCanceled(which func(run.Run) bool) {
 		}
 	}
 	for _, id := range canceled {
+		p.taken = nil // it makes room
 		s, ok := Settle(p.l, id, Report{Outcome: run.Outcome{
 			State: run.StateCanceled, Code: run.CodeCanceled, NotSent: true,
 			Message: "replaced by a newer occurrence before it started", EndedAt: p.in.Now,

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -29,8 +28,11 @@ type Input struct {
 	Now, Horizon time.Time
 	// MaxRuns is how many runs this node may hold at once.
 	MaxRuns int
-	// MaxOpen bounds the runs that are open in the ledger; 0 means [MaxOpenRuns].
-	MaxOpen     int
+	// MaxBytes is how large the ledger may be; 0 means [DefaultMaxBytes].
+	MaxBytes int
+	// MaxClaimed bounds the runs that this turn gives to the node, where a swap was refused as too large;
+	// 0: as many as MaxRuns allows.
+	MaxClaimed  int
 	NewID       func() string
 	Definitions *Definitions
 	Index       *Index
@@ -50,6 +52,13 @@ type Result struct {
 	Moves []Move
 	// Next is the earliest moment at which something will be due; zero: nothing known.
 	Next time.Time
+	// Decided counts what was decided: runs and skipped ranges. Bytes is about how large the ledger is
+	// with it, where anything was.
+	Decided, Bytes int
+	// Full: something that is due found no room, whoever it belongs to. Filled are the jobs that have
+	// to wait because they fill their share of the ledger.
+	Full   bool
+	Filled []string
 }
 
 // Plan decides everything that is due up to in.Horizon and changes l, which must be a private
@@ -75,13 +84,11 @@ func Plan(in Input, l *state.Ledger) Result {
 	p.moveCursors()
 	p.forgetGone()
 	p.assign()
+	if p.taken != nil {
+		p.res.Bytes = p.taken.all.bytes
+	}
 	return p.res
 }
-
-// MaxOpenRuns bounds the runs that are open at once, so that a moment in which thousands of
-// triggers are due cannot outgrow what the ledger may hold. What finds no room stays due, and is
-// decided as soon as there is some.
-const MaxOpenRuns = 1_000
 
 // planner is one turn.
 type planner struct {
@@ -89,6 +96,7 @@ type planner struct {
 	l      *state.Ledger
 	res    Result
 	looked []standing
+	taken  *room // what the ledger holds; nil: to be counted
 	// spoiled are the jobs of which the ledger has a record that cannot be read.
 	spoiled map[string]bool
 }
@@ -123,11 +131,14 @@ func possible(t state.Trigger, now time.Time) state.Trigger {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
-	if len(p.l.Runs) >= min(cmp.Or(p.in.MaxOpen, MaxOpenRuns), MaxOpenRuns) || p.spoiled[key.Job] {
+	if p.spoiled[key.Job] {
 		return time.Time{}, true
 	}
 	if paused, until := p.in.Definitions.Paused(key, p.in.Now); paused {
 		p.res.Next = earlier(p.res.Next, until)
+		return time.Time{}, true
+	}
+	if !p.fits(key.Job) {
 		return time.Time{}, true
 	}
 	if waived := p.in.Definitions.waived(key); at.Before(waived) {
@@ -167,6 +178,25 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 	return p.fire(key, s, at, at.Add(tick), remembered), false
 }
 
+// fits reports whether a decision about a job finds room in the ledger.
+func (p *planner) fits(job string) bool {
+	if p.taken == nil {
+		p.taken = roomOf(p.l)
+	}
+	switch p.taken.decide(job, p.in.MaxBytes) {
+	case wantFull:
+		p.res.Full = true
+		return false
+	case wantOverShare:
+		if !slices.Contains(p.res.Filled, job) {
+			p.res.Filled = append(p.res.Filled, job)
+		}
+		return false
+	case wantGranted:
+	}
+	return true
+}
+
 // fire enqueues one run for the instants in [at, end) and returns end, or the end of a fixed delay.
 func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *state.Trigger) time.Time {
 	n := s.count(at, end)
@@ -185,6 +215,9 @@ func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *s
 		})
 	}
 	p.l.Runs = append(p.l.Runs, r)
+	if p.res.Decided++; p.taken != nil {
+		p.taken.add(&r)
+	}
 	s.rules.count(remembered)
 	if s.rules.kind == schedule.KindEvery {
 		remembered.AwaitsEnd = true
@@ -206,6 +239,9 @@ func (p *planner) skip(key run.Key, s *segment, at, end time.Time, reason run.Re
 	}
 	p.l.Skipped = append(p.l.Skipped, skip)
 	p.res.Missed = append(p.res.Missed, skip)
+	if p.res.Decided++; p.taken != nil {
+		p.taken.all.bytes += skipWeight + len(key.Job) + len(key.Trigger)
+	}
 	if s.rules.kind == schedule.KindEvery {
 		remembered.LastEnd = p.in.Now // the delay starts again
 	}

@@ -10,8 +10,12 @@ import (
 	"github.com/leasecron/leasecron/engine/state"
 )
 
-// maxMessage bounds what is kept of an answer or an error.
-const maxMessage = 1024
+// What is kept of an answer or an error, in bytes: of a run that has ended, and of one that stays in the
+// ledger until somebody has looked at it.
+const (
+	maxMessage       = 1024
+	maxReviewMessage = 256
+)
 
 // Report is what a node says of a run that it held.
 type Report struct {
@@ -56,7 +60,7 @@ func Settle(l *state.Ledger, id string, report Report, job config.Job) (Settled,
 		if open.State == run.StateNeedsReview {
 			return Settled{}, false // it says nothing new
 		}
-		r.State = run.StateNeedsReview
+		r.State, r.Message = run.StateNeedsReview, clip(o.Message, maxReviewMessage)
 		*open = r
 		return Settled{Run: r}, true
 	}
@@ -182,11 +186,13 @@ func another(ended run.Run, cause run.Cause, due time.Time, id string) run.Run {
 }
 
 // Clip cuts a message to the length that is kept, at a rune's border.
-func Clip(s string) string {
-	if len(s) <= maxMessage {
+func Clip(s string) string { return clip(s, maxMessage) }
+
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	cut := maxMessage
+	cut := most
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--
 	}

@@ -44,6 +44,10 @@ func (p *planner) assign() {
 		if free <= 0 {
 			return
 		}
+		if p.in.MaxClaimed > 0 && len(p.res.Claimed) >= p.in.MaxClaimed {
+			p.res.Next = earlier(p.res.Next, p.in.Now) // the next turn goes on
+			return
+		}
 		if !p.mayRunBeside(r, busy[r.Key.Job], begun[r.Key.Job]) {
 			continue
 		}

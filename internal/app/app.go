@@ -133,6 +133,7 @@ func (a *App) open(ctx context.Context) error {
 	shared.Catalog = ledger.NewPort[state.Catalog](a.store, ledger.NameCatalog)
 	shared.History = ledger.NewPort[state.History](a.store, ledger.NameHistory)
 	shared.ClockCheck, shared.MayLeadChanged = a.clock.check, func() { notify(a.reachability[0]) }
+	shared.MaxLedgerBytes = ledger.NameLedger.MaxBytes()
 	shared.Exclusive, shared.TermFloor, shared.Observer = a.store.Exclusive(), termFloor(s), sets.observer(0)
 	if a.engines.cluster, err = engine.New(shared); err != nil {
 		return err
