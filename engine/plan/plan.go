@@ -204,7 +204,7 @@ func (p *planner) fire(key run.Key, s *segment, at, end time.Time, remembered *s
 	r := run.Run{
 		ID: p.in.NewID(), Occurrence: id, Key: key, Version: s.version, Cause: run.CauseSchedule,
 		State: run.StateQueued, Priority: s.rules.priority,
-		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), DueAt: at.Add(s.timeline.Jitter(id)),
+		ScheduledAt: at, CoveredUntil: s.coveredUntil(end), DueAt: at.Add(s.timeline.Jitter(id)).Truncate(tick),
 		Attempt: 1, DecidedAt: p.in.Now,
 	}
 	if n > 1 {
