@@ -133,3 +133,41 @@ func TestOneShotsThatWaitAreNeverReplaced(t *testing.T) {
 		t.Errorf("one-shots that still wait (-want +got):\n%s", diff)
 	}
 }
+
+func TestAnEditKeepsTheCount(t *testing.T) {
+	was := job("a", "every 10m x5 start=2026-06-15T11:50:00Z")
+	is := job("a", "every 10m x5 start=2026-06-15T11:50:00Z", func(j *config.Job) { j.Timeout = time.Minute })
+	for name, since := range map[string]map[string]int{
+		"as the version before it tells": nil, // of a catalog that does not say it
+		"as the version itself tells":    {"default": 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, noon.Add(-time.Hour), was)
+			runs := 0
+			work := func(now time.Time) {
+				t.Helper()
+				w.plan(now)
+				runs += len(w.ledger.Runs)
+				w.finish(now)
+			}
+			now := noon
+			for range 3 {
+				work(now)
+				now = now.Add(10 * time.Minute)
+			}
+			w.define(is, now)
+			record := w.catalog.Jobs["a"]
+			record.Versions[len(record.Versions)-1].Since = since
+			if since != nil { // the version before it is kept no more
+				record.Versions = record.Versions[1:]
+			}
+			for range 9 {
+				work(now)
+				now = now.Add(10 * time.Minute)
+			}
+			if runs != 5 {
+				t.Errorf("%d runs over an edit that does not concern the schedule, want 5", runs)
+			}
+		})
+	}
+}
