@@ -19,7 +19,7 @@ func TestJitterOnlyDelays(t *testing.T) {
 	if len(w.ledger.Runs) < 50 {
 		t.Fatalf("%d runs, want one for each minute of the hour", len(w.ledger.Runs))
 	}
-	var least, most time.Duration = time.Hour, -time.Hour
+	least, most := time.Hour, -time.Hour
 	for _, r := range w.ledger.Runs {
 		by := r.DueAt.Sub(r.ScheduledAt)
 		least, most = min(least, by), max(most, by)
