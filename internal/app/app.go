@@ -63,6 +63,7 @@ type App struct {
 	target          currentTarget
 	clock           serverClock
 	departure       *departure
+	watches         watches
 	rights          *rights.Check      // nil: there is no API server
 	label           *leaderlabel.Label // nil: off
 	events          *events.Recorder   // nil: off
@@ -72,7 +73,7 @@ type App struct {
 // New opens and checks everything that can be found out at once. What it returned has to run, or
 // to be closed. An error is a [*SetupError].
 func New(ctx context.Context, settings config.Settings, log *slog.Logger) (*App, error) {
-	a := &App{settings: settings, log: log, departure: newDeparture(), reachability: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
+	a := &App{settings: settings, log: log, departure: newDeparture(), watches: watches{log: log}, reachability: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 	if err := a.open(ctx); err != nil {
 		a.Close()
 		return nil, &SetupError{err}
@@ -90,7 +91,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openRights(kubernetes); err != nil { // first, so that it sees what the others are refused
 		return err
 	}
-	if a.store, err = openStore(s, kubernetes); err != nil {
+	if a.store, err = openStore(s, kubernetes, a.watches.note); err != nil {
 		return err
 	}
 	if a.signer, err = newSigner(s, a.log); err != nil {

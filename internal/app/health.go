@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/api"
+	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/config/source"
 	"github.com/leasecron/leasecron/engine"
 )
@@ -64,6 +65,9 @@ func (a *App) readiness() []api.Check {
 				return "", errors.New("nobody leads: " + s.Waiting)
 			}
 		}},
+	}
+	if a.settings.Ledger == config.LedgerKubernetes {
+		checks = append(checks, api.Check{Name: "watches", Informational: true, Probe: a.watches.check})
 	}
 	if a.rights != nil {
 		checks = append(checks, api.Check{Name: "rights", Informational: true, Probe: a.rights.Probe})

@@ -31,7 +31,7 @@ func connect(s config.Settings) (*rest.Config, error) {
 	return nil, fmt.Errorf("no cluster to work with: %w; on a single machine set LEASECRON_ELECTION=standalone", err)
 }
 
-func openStore(s config.Settings, cfg *rest.Config) (ledger.Store, error) {
+func openStore(s config.Settings, cfg *rest.Config, watched func(ledger.Name, error)) (ledger.Store, error) {
 	switch s.Ledger {
 	case config.LedgerFile:
 		store, err := ledger.OpenFile(s.LedgerFile)
@@ -44,7 +44,7 @@ func openStore(s config.Settings, cfg *rest.Config) (ledger.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: s.Namespace, App: s.App})
+		return ledger.NewKubernetes(ledger.KubernetesOptions{Client: client, Namespace: s.Namespace, App: s.App, WatchState: watched})
 	}
 	return ledger.NewMemory(), nil
 }
