@@ -47,6 +47,9 @@ func newJob(r *rand.Rand, name string) config.Job {
 	}
 	if chance(r, 0.6) {
 		j.Retry = config.Retry{MaxRetries: 1 + r.IntN(3), Delay: between(r, time.Second, 4*time.Second).Truncate(time.Millisecond), Jitter: pick(r, 0, 0.2)}
+		if j.Retry.Delay > 2500*time.Millisecond {
+			j.Retry.Backoff, j.Retry.MaxDelay = config.BackoffExponential, 10*time.Second
+		}
 	}
 	if chance(r, 0.15) {
 		j.Deadline = 20 * time.Second

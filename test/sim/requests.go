@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
@@ -63,10 +64,18 @@ func (w *world) hold(o order) {
 	}
 	var key run.Key
 	if jobs := w.definitions(); o.job != everything {
-		key.Job = jobs[o.job%len(jobs)].Name
+		job := jobs[o.job%len(jobs)]
+		key.Job = job.Name
+		if len(job.Triggers) > 0 && o.number%3 == 0 { // one trigger of it alone
+			key.Trigger = job.Triggers[0].Name
+		}
+	}
+	var until time.Time
+	if o.number%4 == 0 { // it ends by itself, for some before anybody takes it back
+		until = n.wall().Add(o.lasts * time.Duration(1+o.number%3) / 2)
 	}
 	w.request(n, o.number, func(ctx context.Context) {
-		_, err := n.engine.Pause(ctx, key, "simulated", time.Time{})
+		_, err := n.engine.Pause(ctx, key, "simulated", until)
 		w.logf(n.name, "PAUSED %q: %v", key, err)
 	})
 	w.later(o.lasts, func() {
@@ -86,7 +95,8 @@ func (w *world) tidy() {
 		paused, review := w.check.waiting()
 		for i, name := range paused {
 			w.request(n, tidied+1000*round+i, func(ctx context.Context) {
-				key := run.Key{Job: name}
+				var key run.Key
+				key.Job, key.Trigger, _ = strings.Cut(name, "/")
 				if name == state.PauseAll {
 					key = run.Key{}
 				}

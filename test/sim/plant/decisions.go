@@ -77,4 +77,7 @@ var decisionBugs = []bug{
 	{name: "a fixed delay counts from a run of before an edit", edits: []edit{
 		{"engine/plan/settle.go", `r.Occurrence == ended.Occurrence || r.Key == ended.Key && r.ScheduledAt.After(ended.ScheduledAt)`, `r.Occurrence == ended.Occurrence`},
 	}},
+	{name: "a back-off does not grow", edits: []edit{
+		{"engine/plan/retry.go", `for i := 1; i < n && delay < limit; i++ {`, `for i := 1; i < n-1 && delay < limit; i++ {`},
+	}},
 }
