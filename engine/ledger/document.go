@@ -137,7 +137,11 @@ func (d *Document[T]) decode(base *stored) (*T, error) {
 	if base.body == nil {
 		return value, nil
 	}
-	if err := json.Unmarshal(base.body, value); err != nil {
+	unmarshal := func(text []byte) error { return json.Unmarshal(text, value) }
+	if own, ok := any(value).(json.Unmarshaler); ok {
+		unmarshal = own.UnmarshalJSON // which checks the text itself, so that it is gone through once less
+	}
+	if err := unmarshal(base.body); err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", d.name, ErrCorrupt, err)
 	}
 	return value, nil

@@ -14,7 +14,11 @@ import (
 
 func decode[T any](data []byte) *T {
 	v := new(T)
-	if err := json.Unmarshal(data, v); err != nil {
+	unmarshal := func(text []byte) error { return json.Unmarshal(text, v) }
+	if own, ok := any(v).(json.Unmarshaler); ok {
+		unmarshal = own.UnmarshalJSON // the text is gone through once less
+	}
+	if err := unmarshal(data); err != nil {
 		panic(fmt.Sprintf("sim: %v in %.200s", err, data))
 	}
 	return v
