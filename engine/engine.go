@@ -124,6 +124,7 @@ type Engine struct {
 	o       Options
 	log     *slog.Logger
 	wake    chan struct{}
+	ended   chan struct{} // what is to be reported has grown, and may wait for more
 	started time.Time
 
 	mu      sync.Mutex
@@ -154,7 +155,8 @@ type Engine struct {
 	flush    flush
 	latency  time.Duration // what commits lately took
 	lastBeat time.Time
-	settled  int64 // grows with each run that this node has reported as ended, and with what leaves the ledger
+	wrote    time.Time // when the ledger was last written
+	settled  int64     // grows with each run that this node has reported as ended, and with what leaves the ledger
 	// unreported: since when a node without a term cannot write its reports; zero: it can.
 	unreported time.Time
 	doubt      doubt // of a swap that was not answered
@@ -189,7 +191,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, log: o.Logger.With(slog.String(logkey.Component, "engine")),
-		wake: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}, 1), held: make(map[string]*held), started: time.Now(),
 		onlooker: onlooker{reading: make(chan struct{}, 1)},
 	}
 	e.watchDocuments()
@@ -212,6 +214,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var due time.Time // when the timer fires
 	for {
 		select {
 		case <-ctx.Done():
@@ -220,7 +223,14 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-e.wake:
 			if wait := time.Until(e.backoff.until); wait > 0 && !e.leaving() {
+				due = time.Now().Add(wait)
 				timer.Reset(wait)
+				continue
+			}
+		case <-e.ended:
+			if wait := e.gather(); wait > 0 && !e.leaving() {
+				due = earliest(due, time.Now().Add(wait))
+				timer.Reset(time.Until(due))
 				continue
 			}
 		}
@@ -228,7 +238,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.watch.want(e.leading())
 		e.catalogWatch.want(e.leading())
 		e.lastTurn.Store(time.Now().UnixNano())
-		timer.Reset(sleep(next, e.wall()))
+		wait := sleep(next, e.wall())
+		due = time.Now().Add(wait)
+		timer.Reset(wait)
 	}
 }
 

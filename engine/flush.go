@@ -68,7 +68,7 @@ func (e *Engine) startFlush(a *attempts, t *term) {
 		defer cancel()
 		err := e.writeHistory(ctx, runs, skips, definitions)
 		e.flushed(runs, skips, urgent, err)
-		e.poke()
+		e.nudge()
 	})
 }
 

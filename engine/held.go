@@ -320,7 +320,7 @@ func (e *Engine) end(h *held, o run.Outcome) {
 	if accepted(h, o) {
 		h.stage, h.open.heard = stageOpen, time.Now()
 		e.mu.Unlock()
-		e.poke()
+		e.nudge()
 		return
 	}
 	h.outcome = o
@@ -331,8 +331,13 @@ func (e *Engine) end(h *held, o run.Outcome) {
 	default:
 		h.stage = stageEnded
 	}
+	given := h.stage == stageGivenUp
 	e.mu.Unlock()
-	e.poke()
+	if given {
+		e.poke()
+	} else {
+		e.nudge()
+	}
 }
 
 // nextReport is when there is something to say of a held run, or a claim to be looked for that may

@@ -187,6 +187,9 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 		e.dispelDoubt()
 	}
 	e.latency = (3*e.latency + took) / 4
+	if out.changed {
+		e.wrote = time.Now()
+	}
 	e.publish(func(v *view) { v.setLedger(ledger) })
 	if t != nil {
 		if out.index != nil {
