@@ -55,6 +55,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 		if len(changed) == 0 && !raised {
 			return ErrNoChange
 		}
+		plan.DropVersions(c, e.view.Load().ledger, state.MaxVersions)
 		c.Revision++
 		c.Term = t.number
 		return nil
@@ -97,7 +98,7 @@ func (e *Engine) define(t *term, catalog *state.Catalog, ledger *state.Ledger) {
 	t.announce = true
 	e.publish(func(v *view) { v.definitions = t.definitions })
 	for _, name := range t.definitions.Names() {
-		if err := t.definitions.Jobs[name].Err; err != nil {
+		if err := t.definitions.Broken(name, ledger); err != nil {
 			e.log.Error("a job cannot be computed and stands still", slog.String(logkey.Job, name), logkey.Err(err))
 			e.emit(JobInvalid{Job: name, Err: err})
 		}

@@ -57,8 +57,11 @@ func (v *view) job(name string, now time.Time) JobStatus {
 	if v.ledger.Spoiled()[name] {
 		s.Error = "a record of this job in the ledger cannot be read: repair or remove it under \"unreadable\""
 	}
+	if err := v.definitions.Broken(name, v.ledger); err != nil {
+		s.Error = err.Error()
+	}
 	if j.Err != nil {
-		s.Error, s.Paused = j.Err.Error(), current.Paused
+		s.Paused = current.Paused
 	}
 	for _, track := range v.definitions.TracksOf(name) {
 		t := TriggerStatus{Name: track.Key.Trigger}

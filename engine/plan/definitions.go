@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,6 +32,10 @@ type Job struct {
 	FirstSeen time.Time
 	Versions  []Version // oldest first
 	tracks    []*Track
+	// While it is compiled: the version before says that it has left; the versions that cannot be read,
+	// which may have triggers that the versions before them had not.
+	left   bool
+	broken []segment
 	// Err says why the newest version cannot be computed; its triggers stand still.
 	Err error
 }
@@ -114,7 +119,8 @@ func Compile(c *state.Catalog) *Definitions {
 		d.Jobs[name] = j
 		ends := endsOf(record.Versions)
 		for i, v := range record.Versions {
-			if err := d.add(j, v, ends[i]); err != nil && i == len(record.Versions)-1 {
+			outdated := len(record.Versions)-i > state.MostVersions
+			if err := d.add(j, v, ends[i], outdated); err != nil && i == len(record.Versions)-1 {
 				j.Err = fmt.Errorf("version %d: %w", v.Number, err)
 			}
 		}
@@ -128,26 +134,39 @@ func endsOf(versions []state.Version) []time.Time {
 	ends := make([]time.Time, len(versions))
 	for i := len(versions) - 2; i >= 0; i-- {
 		ends[i] = versions[i+1].EffectiveAt
-		if later := ends[i+1]; !later.IsZero() && later.Before(ends[i]) {
-			ends[i] = later
-		}
+		ends[i] = earlier(earlier(ends[i], ends[i+1]), versions[i].Until)
 	}
 	return ends
 }
 
 // add compiles one version of a job into segments of its tracks.
-func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
+//
+// What cannot be computed leaves a broken segment: its instants are not known, so that they are not
+// decided, and none after them.
+func (d *Definitions) add(j *Job, v state.Version, until time.Time, outdated bool) error {
 	version := Version{Number: v.Number, From: v.EffectiveAt, Removed: v.Removed()}
 	if version.Removed {
-		j.Versions = append(j.Versions, version)
+		j.Versions, j.left = append(j.Versions, version), true
 		return nil
+	}
+	if j.left { // what it had not decided when it left is not decided when it comes back
+		for _, t := range j.tracks {
+			t.segments = nil
+		}
+		j.left, j.broken = false, nil
 	}
 	var c config.Job
 	err := json.Unmarshal(v.Definition, &c)
 	version.definition = v.Definition
 	version.Paused, version.Overlap, version.MaxParallel, version.HistoryLimit = c.Paused, c.Overlap, c.MaxParallel, c.HistoryLimit
 	j.Versions = append(j.Versions, version)
+	s := segment{version: v.Number, from: v.EffectiveAt, until: until, outdated: outdated}
 	if err != nil {
+		s.broken = fmt.Errorf("version %d: %w", v.Number, err)
+		for _, t := range j.tracks {
+			t.segments = append(t.segments, s)
+		}
+		j.broken = append(j.broken, s)
 		return err
 	}
 	for i := range c.Triggers {
@@ -158,21 +177,42 @@ func (d *Definitions) add(j *Job, v state.Version, until time.Time) error {
 		key := run.Key{Job: j.Name, Trigger: t.Name}
 		track := d.Tracks[key]
 		if track == nil {
-			track = &Track{Key: run.Key{Job: j.Name, Trigger: strings.Clone(t.Name)}}
+			track = &Track{Key: run.Key{Job: j.Name, Trigger: strings.Clone(t.Name)}, segments: slices.Clone(j.broken)}
 			d.Tracks[track.Key] = track
 			j.tracks = append(j.tracks, track)
 		}
-		timeline, err := t.Schedule.Compile(schedule.Env{
+		s := s
+		var wrong error
+		s.timeline, wrong = t.Schedule.Compile(schedule.Env{
 			Key: key.String(), FirstSeen: v.Bases[t.Name], Calendars: c.Calendars,
 		})
-		if err != nil {
-			return fmt.Errorf("trigger %s: %w", t.Name, err)
-		}
-		s := segment{
-			version: v.Number, from: v.EffectiveAt, until: until,
-			timeline: timeline, rules: rulesOf(&c, t),
+		if wrong != nil {
+			s.broken = fmt.Errorf("version %d: trigger %s: %w", v.Number, t.Name, wrong)
+			err = cmp.Or(err, fmt.Errorf("trigger %s: %w", t.Name, wrong))
+		} else {
+			s.rules = rulesOf(&c, t)
 		}
 		track.segments = append(track.segments, s)
+	}
+	return err
+}
+
+// Broken says why a job, or a trigger of it, stands still at an instant whose version cannot be computed;
+// nil: none does.
+func (d *Definitions) Broken(job string, l *state.Ledger) error {
+	j := d.Jobs[job]
+	if j == nil {
+		return nil
+	}
+	if j.Err != nil {
+		return j.Err
+	}
+	for _, t := range j.tracks {
+		remembered := l.Triggers[t.Key]
+		if _, s, ok := t.first(from(remembered, l.Watermark), remembered); ok && s.broken != nil {
+			return fmt.Errorf("trigger %s waits, its instants before %s are not known (pause it and resume it with misfire=skip to pass over them): %w",
+				t.Key.Trigger, s.until.Format(time.RFC3339), s.broken)
+		}
 	}
 	return nil
 }

@@ -131,6 +131,10 @@ func possible(t state.Trigger, now time.Time) state.Trigger {
 // step decides the first undecided instant of a segment, alone or with those behind it, and
 // returns up to where instants are decided now; or says that it has to stay due.
 func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.Trigger) (decided time.Time, blocked bool) {
+	if s.outdated {
+		// Whatever stands in the way: the version is dropped, and nothing may vanish with it.
+		return p.skip(key, s, at, s.cut(p.in.Now.Add(tick)), run.ReasonWindow, remembered), false
+	}
 	if p.spoiled[key.Job] {
 		return time.Time{}, true
 	}
@@ -144,6 +148,9 @@ func (p *planner) step(key run.Key, s *segment, at time.Time, remembered *state.
 	if waived := p.in.Definitions.waived(key); at.Before(waived) {
 		// Not ahead of time: where the resume was asked, the clock may have been ahead of this one.
 		return p.skip(key, s, at, s.cut(earlier(waived, p.in.Now.Add(tick))), run.ReasonResumeSkip, remembered), false
+	}
+	if s.broken != nil {
+		return time.Time{}, true
 	}
 	// Everything due by now may be passed over or coalesced; what is only due by the horizon
 	// is decided instant by instant.

@@ -62,6 +62,7 @@ func (w *world) define(j config.Job, effective time.Time) {
 		Number: record.Newest().Number + 1, Revision: w.catalog.Revision, EffectiveAt: effective,
 		Source: state.SourceConfig, Definition: definition, Bases: bases,
 	})
+	plan.DropVersions(w.catalog, w.ledger, state.MaxVersions)
 }
 
 func (w *world) newID() string { w.ids++; return fmt.Sprintf("run-%d", w.ids) }

@@ -21,6 +21,8 @@ type Track struct {
 // segment is the part of a track that one version decides: [from, until).
 type segment struct {
 	version  int
+	outdated bool  // of a version that is not kept much longer
+	broken   error // why the instants are not known, although there may be some
 	from     time.Time
 	until    time.Time // zero: open
 	timeline *schedule.Timeline
@@ -40,6 +42,9 @@ func (s *segment) cut(t time.Time) time.Time {
 func (s *segment) next(from time.Time, remembered state.Trigger) (time.Time, bool) {
 	if from.Before(s.from) {
 		from = s.from
+	}
+	if s.broken != nil {
+		return from, s.until.IsZero() || from.Before(s.until)
 	}
 	if s.rules.usedUp(remembered) {
 		return time.Time{}, false
@@ -82,6 +87,9 @@ func (s *segment) nextDelayed(from time.Time, remembered state.Trigger) (time.Ti
 // coveredUntil returns the first instant of this version after the covered ones, which end
 // before end; zero where there is none.
 func (s *segment) coveredUntil(end time.Time) time.Time {
+	if s.broken != nil {
+		return s.cut(end)
+	}
 	switch s.rules.kind {
 	case schedule.KindEvery, schedule.KindOnce, schedule.KindManual:
 		return time.Time{}
@@ -94,9 +102,9 @@ func (s *segment) coveredUntil(end time.Time) time.Time {
 	return s.cut(next)
 }
 
-// count returns how many instants lie in [from, to).
+// count returns how many instants lie in [from, to), 1 where that is not known.
 func (s *segment) count(from, to time.Time) int {
-	if s.rules.kind == schedule.KindEvery {
+	if s.broken != nil || s.rules.kind == schedule.KindEvery {
 		return 1
 	}
 	return s.timeline.Count(from, to)
@@ -131,8 +139,8 @@ func (t *Track) Next(l *state.Ledger, now time.Time) (time.Time, bool) {
 	if after := now.Add(tick); start.Before(after) {
 		start = after
 	}
-	at, _, ok := t.first(start, remembered)
-	return at, ok
+	at, s, ok := t.first(start, remembered)
+	return at, ok && s.broken == nil
 }
 
 // After returns the n-th instant after a time, or after the trigger was last let go on if that is
@@ -143,7 +151,7 @@ func (d *Definitions) After(t *Track, l *state.Ledger, after time.Time, n int) (
 		return time.Time{}, false
 	}
 	s, remembered := &t.segments[len(t.segments)-1], l.Triggers[t.Key]
-	if !s.until.IsZero() || s.rules.usedUp(remembered) {
+	if s.broken != nil || !s.until.IsZero() || s.rules.usedUp(remembered) {
 		return time.Time{}, false
 	}
 	for _, at := range []time.Time{s.from, d.resumed(t.Key)} {

@@ -239,7 +239,8 @@ func (t *Timeline) Jitter(occurrenceID string) time.Duration {
 	if t.options.jitter <= 0 {
 		return 0
 	}
-	return time.Duration(hash64(t.key, occurrenceID) % uint64(t.options.jitter))
+	// Whole microseconds, as all instants are.
+	return time.Duration(hash64(t.key, occurrenceID) % uint64(t.options.jitter)).Truncate(time.Microsecond)
 }
 
 // toMicros returns the whole microseconds of an instant; ok is false beyond the years that

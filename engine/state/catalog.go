@@ -2,14 +2,18 @@ package state
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
 )
 
-// MaxVersions is how many versions of a job the catalog keeps.
+// MaxVersions is how many versions of a job the catalog keeps, beside older ones that a run or an
+// undecided instant still needs.
 const MaxVersions = 10
+
+// MostVersions bounds those too: what versions older than the newest so many have not decided is passed
+// over, with a record.
+const MostVersions = 100
 
 // KeepRemoved is how long a job that left the document is remembered under its name.
 const KeepRemoved = 30 * 24 * time.Hour
@@ -71,7 +75,9 @@ type Version struct {
 	Revision int64 `json:"revision"`
 	// EffectiveAt is the first moment whose instants this version decides.
 	EffectiveAt time.Time `json:"effectiveAt"`
-	Source      Source    `json:"source"`
+	// Until ends what it decides where the version after it is not kept; zero: the next one does.
+	Until  time.Time `json:"until,omitzero"`
+	Source Source    `json:"source"`
 	// Fingerprint is the SHA-256 of the definition, in hex.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Definition is a config.Job; empty where the job left the document.
@@ -93,10 +99,5 @@ func (j *Job) Newest() Version {
 	return j.Versions[len(j.Versions)-1]
 }
 
-// Add appends a version and drops the oldest beyond [MaxVersions].
-func (j *Job) Add(v Version) {
-	j.Versions = append(j.Versions, v)
-	if n := len(j.Versions) - MaxVersions; n > 0 {
-		j.Versions = slices.Delete(j.Versions, 0, n)
-	}
-}
+// Add appends a version. Which of the older ones are dropped depends on what they have decided.
+func (j *Job) Add(v Version) { j.Versions = append(j.Versions, v) }
