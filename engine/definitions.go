@@ -163,6 +163,9 @@ func merge(c *state.Catalog, jobs []config.Job, earliest, possible time.Time, in
 	}
 	for _, job := range jobs {
 		wanted[job.Name] = true
+		if slices.Contains(c.OddJobs, job.Name) {
+			continue // its record cannot be read: it is not written over
+		}
 		fingerprint := job.Fingerprint()
 		record := c.Jobs[job.Name]
 		if record == nil {

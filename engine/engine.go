@@ -133,8 +133,10 @@ type Engine struct {
 	desired desired
 	// greatest is the floor of the next term; it has its own synchronisation.
 	greatest greatest
-	formats  formats // as has this
-	abandon  error   // set when the grace is over: what is still held is lost
+	// formats and unreadable are of what is stored; they have theirs too.
+	formats    formats
+	unreadable unreadable
+	abandon    error // set when the grace is over: what is still held is lost
 	// forsaken: the app is gone, and with it what it had accepted.
 	forsaken bool
 

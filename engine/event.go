@@ -49,6 +49,12 @@ type (
 	// RecordsDropped says how many records of what ended were dropped, the oldest: the history did not
 	// take them and the ledger needed their room.
 	RecordsDropped struct{ Count int }
+	// Unreadable says that a document (ledger, catalog or history) has records that this program cannot make
+	// sense of, and where. They are kept as they are.
+	Unreadable struct {
+		Document string
+		Records  []string
+	}
 	// JobInvalid says that a job that is in force cannot be computed any more and stands still.
 	JobInvalid struct {
 		Job string
@@ -95,6 +101,7 @@ func (FormatNewer) isEvent()    {}
 func (CatalogRefused) isEvent() {}
 func (HistoryRefused) isEvent() {}
 func (RecordsDropped) isEvent() {}
+func (Unreadable) isEvent()     {}
 func (JobInvalid) isEvent()     {}
 func (JobsChanged) isEvent()    {}
 func (RunStarted) isEvent()     {}
@@ -143,6 +150,8 @@ type Status struct {
 	Abandoned   int         // runs of this node that were recorded as lost when a drain's grace was over
 	LastTurn    time.Time   // when the loop last made progress
 	LedgerBytes int
+	// Unreadable counts the records that cannot be read, by document, as this node last saw it.
+	Unreadable map[string]int
 	// LedgerError is why the ledger could not be read or written the last time; empty: it could.
 	LedgerError string
 	// CatalogError is why the newest job definitions are not in force, HistoryError why what ended is not

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/engine/state"
+	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // greatest is the greatest term that this process has seen, wherever that was. It outlives the objects
@@ -67,9 +68,42 @@ func (e *Engine) watchDocuments() {
 	answered := func(document string) func(error) {
 		return func(err error) { e.answered(document, err) }
 	}
-	e.o.Ledger = watched[state.Ledger]{e.o.Ledger, func(l *state.Ledger) { e.greatest.note(l.Term) }, answered("ledger")}
-	e.o.Catalog = watched[state.Catalog]{e.o.Catalog, func(c *state.Catalog) { e.greatest.note(c.Term) }, answered("catalog")}
-	e.o.History = watched[state.History]{e.o.History, func(*state.History) {}, answered("history")}
+	e.o.Ledger = watched[state.Ledger]{e.o.Ledger, func(l *state.Ledger) {
+		e.greatest.note(l.Term)
+		e.noteUnreadable("ledger", l.Odd())
+	}, answered("ledger")}
+	e.o.Catalog = watched[state.Catalog]{e.o.Catalog, func(c *state.Catalog) {
+		e.greatest.note(c.Term)
+		e.noteUnreadable("catalog", c.Odd())
+	}, answered("catalog")}
+	e.o.History = watched[state.History]{e.o.History, func(h *state.History) { e.noteUnreadable("history", h.Odd()) }, answered("history")}
+}
+
+// termSettled is how old a term is when the catalog is told of it, so that nothing is late for that, and
+// leaders that change quickly write it once.
+const termSettled = 10 * time.Second
+
+// noteTerm has the catalog know the term, beside the loop: should ledger and Lease be gone together, and
+// every process that has seen them, the token still does not fall.
+func (e *Engine) noteTerm(t *term, a *attempts) {
+	if t.noted || e.o.Instance || time.Since(t.began) < termSettled {
+		return
+	}
+	t.noted = true
+	number := t.number
+	a.group.Go(func() {
+		ctx, cancel := context.WithTimeout(t.ctx, swapTimeout)
+		defer cancel()
+		if _, err := e.o.Catalog.Swap(ctx, func(c *state.Catalog) error {
+			if c.Term >= number {
+				return ErrNoChange
+			}
+			c.Term = number
+			return nil
+		}); err != nil {
+			e.log.Debug("the catalog does not know this term, it learns it with the next change of definitions", logkey.Err(err))
+		}
+	})
 }
 
 // longestSeen bounds how far back the first jobs of an app may count from.

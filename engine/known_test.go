@@ -127,3 +127,28 @@ func TestTheFirstInstantsReachBackMinutesOnly(t *testing.T) {
 		n.close()
 	})
 }
+
+// Ledger and Lease are gone together, and so is every process that had seen them: the catalog knows the
+// term of each leadership that lasted, not only of those that changed definitions.
+func TestTheCatalogKnowsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewSharedMemory()
+		for range 3 {
+			n := start(t, store, "a", &app{})
+			n.engine.Define([]config.Job{job("hourly", "rate 1h")})
+			_, leave := n.lead()
+			time.Sleep(30 * time.Second)
+			leave()
+			n.close()
+		}
+		empty(t, store, ledger.NameLedger)
+		n := start(t, store, "b", &app{})
+		_, leave := n.lead()
+		time.Sleep(time.Second)
+		if got := ledgerOf(t, store).Term; got != 4 {
+			t.Errorf("the term after three is %d, want 4", got)
+		}
+		leave()
+		n.close()
+	})
+}

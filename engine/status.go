@@ -15,6 +15,7 @@ func (e *Engine) Status() Status {
 		Node: e.o.Node, Leading: v.leading, Term: v.term,
 		LastTurn: time.Unix(0, e.lastTurn.Load()), LedgerBytes: e.o.Ledger.Size(), LedgerError: v.failing,
 	}
+	s.Unreadable = e.unreadable.count()
 	s.Abandoned = int(e.abandoned.Load())
 	e.mu.Lock()
 	s.Held = len(e.held)

@@ -23,7 +23,9 @@ type term struct {
 	done  chan struct{} // closed once the loop has handed back what was not sent
 
 	// Of the loop's goroutine alone:
-	number      int64 // 0 until the ledger has accepted the takeover
+	number      int64     // 0 until the ledger has accepted the takeover
+	began       time.Time // when it did
+	noted       bool      // the catalog was told of it
 	catalog     *state.Catalog
 	definitions *plan.Definitions
 	index       *plan.Index
@@ -110,7 +112,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 	}
 	e.dispelDoubt() // what an earlier term has claimed is here, or never will be
 	// From here on the term is this node's, whatever else goes wrong.
-	t.number, t.catalog, t.silence = number, catalog, newSilence()
+	t.number, t.catalog, t.silence, t.began = number, catalog, newSilence(), time.Now()
 	t.lease.SetTerm(t.number)
 	if before.IsZero() && known {
 		e.log.Error("the ledger was empty although a leader has written it before: planning starts now, what was in flight is unknown")
@@ -130,6 +132,7 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 	e.adopt(ledger)
 	e.log.Log(ctx, e.termLevel(), "took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
 	e.emit(TermBegan{Term: t.number})
+	e.tellAllUnreadable()
 	return nil
 }
 

@@ -83,6 +83,7 @@ func (e *Engine) lead(ctx context.Context, t *term, attempts *attempts) (time.Ti
 	}
 	next, err := e.commit(ctx, t, attempts)
 	e.startFlush(attempts, t)
+	e.noteTerm(t, attempts)
 	if errors.Is(err, ErrTooLarge) {
 		return e.commitLess(ctx, t, attempts, err)
 	}

@@ -33,6 +33,8 @@ func carry(base, known, want json.RawMessage) (out json.RawMessage, carried bool
 		return carryObject(base, known, want)
 	case isArray(base) && isArray(known) && isArray(want):
 		return carryArray(base, known, want)
+	case len(known) > 0 && bytes.Equal(known, want): // what stands in for something unreadable, unchanged
+		return base, true, nil
 	}
 	return want, false, nil
 }
@@ -100,12 +102,21 @@ func carryArray(base, known, want json.RawMessage) (json.RawMessage, bool, error
 			return nil, false, err
 		}
 	}
-	if len(b) != len(k) { // elements were dropped in decoding: which is which cannot be told
-		return want, false, nil
+	stored := make(map[int]int, len(k)) // where an element of known is in base
+	if len(b) == len(k) {
+		for i := range k {
+			stored[i] = i
+		}
+	} else { // some were dropped in decoding: only a name tells which of the others is which
+		stored = matchElements(b, k)
 	}
 	carried := false
 	for to, from := range matchElements(k, w) {
-		value, changed, err := carry(b[from], k[from], w[to])
+		at, known := stored[from]
+		if !known {
+			continue
+		}
+		value, changed, err := carry(b[at], k[from], w[to])
 		if err != nil {
 			return nil, false, err
 		}

@@ -147,6 +147,14 @@ func (d *Document[T]) decode(base *stored) (*T, error) {
 	return value, nil
 }
 
+// storedForm is what to encode of a value: what it says itself, if it has anything to say about that.
+func storedForm(value any) any {
+	if v, ok := value.(interface{ Stored() any }); ok {
+		return v.Stored()
+	}
+	return value
+}
+
 func (d *Document[T]) recall() *stored {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -151,7 +151,7 @@ func (s *swap[T]) compute() (write[T], error) {
 	w := write[T]{value: value, whole: s.base.whole}
 	var known []byte
 	if !w.whole {
-		if known, err = encode(value); err != nil {
+		if known, err = encode(storedForm(value)); err != nil {
 			return write[T]{}, fmt.Errorf("swap %s: %w", s.name, err)
 		}
 		w.whole = bytes.Equal(known, s.base.body)
@@ -161,7 +161,7 @@ func (s *swap[T]) compute() (write[T], error) {
 			w.body = []byte("{}")
 		}
 	} else {
-		if w.body, err = encode(value); err == nil && !w.whole {
+		if w.body, err = encode(storedForm(value)); err == nil && !w.whole {
 			var base bytes.Buffer // compact, as what is encoded is, so that equal parts are equal bytes
 			var carried bool
 			if err = json.Compact(&base, s.base.body); err == nil {

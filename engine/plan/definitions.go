@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +99,7 @@ func (d *Definitions) Version(job string, number int) (Version, bool) {
 func (d *Definitions) Names() []string {
 	names := make([]string, 0, len(d.Jobs))
 	for name, j := range d.Jobs {
-		if _, ok := j.Current(); ok {
+		if _, ok := j.Current(); ok || j.odd() {
 			names = append(names, name)
 		}
 	}
@@ -125,8 +126,15 @@ func Compile(c *state.Catalog) *Definitions {
 			}
 		}
 	}
+	for _, name := range c.OddJobs {
+		d.Jobs[name] = &Job{Name: name, Err: errors.New("its record in the catalog cannot be read: repair or remove it")}
+	}
 	return d
 }
+
+// odd reports whether the job's record in the catalog cannot be read: it stands still, and what the ledger
+// remembers of it stays.
+func (j *Job) odd() bool { return j != nil && len(j.Versions) == 0 && j.Err != nil }
 
 // endsOf says up to when each version decides, zero for the newest: until the first of those that
 // follow takes effect. They need not do so in their order, since clocks are set back.

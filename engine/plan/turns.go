@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/run"
@@ -16,6 +17,9 @@ import (
 func (p *planner) decideAll(keys []run.Key) {
 	var line waiting
 	for _, key := range keys {
+		if p.unreadable(key) {
+			continue
+		}
 		if c := p.contender(key); c.due(p.in.Horizon) {
 			line = append(line, c)
 		} else {
@@ -26,6 +30,11 @@ func (p *planner) decideAll(keys []run.Key) {
 		return
 	}
 	p.takeTurns(line)
+}
+
+// unreadable reports whether what is stored of a trigger cannot be read. It is not written over.
+func (p *planner) unreadable(key run.Key) bool {
+	return p.in.Definitions.Jobs[key.Job].odd() || len(p.l.OddTriggers) > 0 && slices.Contains(p.l.OddTriggers, key.String())
 }
 
 // takeTurns decides instant by instant, always the first in line.

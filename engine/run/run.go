@@ -50,6 +50,15 @@ func (s State) Ended() bool {
 	return false
 }
 
+// Known reports whether this program knows the state: a newer one may know others.
+func (s State) Known() bool {
+	switch s {
+	case StateQueued, StatePending, StateRunning, StateNeedsReview, StateSucceeded, StateFailed, StateCanceled, StateLost:
+		return true
+	}
+	return false
+}
+
 // Claimed reports whether a run in this state belongs to a node that may have sent it.
 func (s State) Claimed() bool { return s == StatePending || s == StateRunning }
 
@@ -111,6 +120,10 @@ type Run struct {
 	AppCode string `json:"appCode,omitempty"` // of a failure, in the app's own words
 	// Unknown: the app may have done the work although no answer arrived.
 	Unknown bool `json:"unknown,omitempty"`
+
+	// Extra are the members that this program does not know, as a newer one has written them: they go
+	// where the run goes. See [ReadRun] and [Run.Stored]. The map is never changed.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // LateNote is what the message of a run begins with whose result came after its end.

@@ -29,6 +29,10 @@ type Catalog struct {
 	// a resume has waived the instants of a pause. Both by what they concern: see [PauseKey].
 	Pauses map[string]Pause     `json:"pauses,omitempty"`
 	Skips  map[string]time.Time `json:"skips,omitempty"`
+	// OddJobs and OddPauses are the names of those whose records cannot be read. What stores the catalog
+	// leaves members that it does not know where they are.
+	OddJobs   []string `json:"-"`
+	OddPauses []string `json:"-"`
 }
 
 // PauseAll is the key of a pause of the whole app.

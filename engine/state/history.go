@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -26,8 +27,11 @@ type History struct {
 // JobHistory is what is kept of one job.
 type JobHistory struct {
 	Latest
-	Runs  []run.Run  `json:"runs,omitempty"`  // newest ScheduledAt first
-	Skips []run.Skip `json:"skips,omitempty"` // newest ScheduledAt first
+	Runs  []run.Run  `json:"runs,omitzero"`  // newest ScheduledAt first
+	Skips []run.Skip `json:"skips,omitzero"` // newest ScheduledAt first
+	// Unreadable are records that this program cannot make sense of, kept as they are; at most
+	// maxUnreadable of them.
+	Unreadable []json.RawMessage `json:"unreadable,omitzero"`
 }
 
 // Add upserts runs and skips by their IDs and trims to limit(job) runs of each job. Adding

@@ -59,7 +59,7 @@ func TestHistoryKeepsTheLatestTimes(t *testing.T) {
 			for _, r := range tt.runs {
 				h.Add([]run.Run{r}, nil, func(string) int { return 1 })
 			}
-			h.Add([]run.Run{{ID: "x", Key: run.Key{Job: "a", Trigger: "default"}, ScheduledAt: at(60)}}, nil, func(string) int { return 1 })
+			h.Add([]run.Run{{ID: "x", Key: run.Key{Job: "a", Trigger: "default"}, State: run.StateCanceled, ScheduledAt: at(60)}}, nil, func(string) int { return 1 })
 			text, err := json.Marshal(h)
 			if err != nil {
 				t.Fatal(err)

@@ -19,13 +19,18 @@ type Ledger struct {
 	Watermark time.Time `json:"watermark,omitzero"`
 	// Triggers are the exceptions: a trigger that is not listed follows the watermark.
 	Triggers map[run.Key]Trigger `json:"triggers,omitempty"`
+	// Of the lists, an empty one is written and a missing one is not: so the store tells one that was emptied
+	// from one that this program does not know.
+
 	// Runs are those that have not ended, in the order in which they were decided.
-	Runs []run.Run `json:"runs,omitempty"`
+	Runs []run.Run `json:"runs,omitzero"`
 	// Finished and Skipped wait to be written to the history.
-	Finished []run.Run  `json:"finished,omitempty"`
-	Skipped  []run.Skip `json:"skipped,omitempty"`
+	Finished []run.Run  `json:"finished,omitzero"`
+	Skipped  []run.Skip `json:"skipped,omitzero"`
 	// Unreadable are records that this program cannot make sense of, kept as they are.
-	Unreadable []json.RawMessage `json:"unreadable,omitempty"`
+	Unreadable []json.RawMessage `json:"unreadable,omitzero"`
+	// UnreadableEnded are those of what has ended, which concern nothing that is yet to be decided.
+	UnreadableEnded []json.RawMessage `json:"unreadableEnded,omitzero"`
 	// OddTriggers are the names of entries of Triggers that cannot be read. They are not lost: what
 	// stores the ledger leaves members that it does not know where they are.
 	OddTriggers []string `json:"-"`

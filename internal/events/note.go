@@ -27,6 +27,7 @@ const (
 	ledgerGone reason = iota
 	watermarkCut
 	newerFormat
+	recordsUnreadable
 	leaseRefused
 	leadershipLost
 	steppedDown
@@ -55,6 +56,7 @@ var kinds = [reasons]struct {
 	ledgerGone:           {"LedgerGone", warning, onLease, "takeovers"},
 	watermarkCut:         {"LedgerTimeCorrected", warning, onLease, "corrections"},
 	newerFormat:          {"NewerFormat", warning, onLease, "findings"},
+	recordsUnreadable:    {"RecordsUnreadable", warning, onLease, "findings"},
 	leaseRefused:         {"LeaseRefused", warning, onLease, "refusals"},
 	leadershipLost:       {"LeadershipLost", warning, onLease, "losses"},
 	steppedDown:          {"SteppedDown", warning, onLease, "terms"},

@@ -33,6 +33,10 @@ func (r *Recorder) Observe(event engine.Event) {
 			"the history takes nothing, what ended waits in the ledger, and the oldest of it is dropped when that needs the room; jobs go on: %v", e.Err)})
 	case engine.RecordsDropped:
 		r.note(note{reason: recordsDropped, count: e.Count, message: "records of what ended were dropped, because the history takes none and the ledger needs the room"})
+	case engine.Unreadable:
+		r.note(note{reason: recordsUnreadable, message: fmt.Sprintf(
+			"%d records of the %s cannot be read and are kept as they are; a job stands still whose decisions they hold. The first: %s",
+			len(e.Records), e.Document, strings.Join(e.Records[:min(len(e.Records), 3)], ", "))})
 	case engine.JobInvalid:
 		r.note(note{reason: jobInvalid, subject: e.Job, message: fmt.Sprintf("job %s cannot be computed any more and stands still: %v", e.Job, e.Err)})
 	case engine.RunEnded:

@@ -227,6 +227,13 @@ func TestWhatIsTold(t *testing.T) {
 			"Warning Lease/shop-leasecron RecordsDropped x44",
 			[]string{"dropped"},
 		},
+		"records that cannot be read": {
+			func(b *bench) {
+				b.Observe(engine.Unreadable{Document: "ledger", Records: []string{"trigger a/b", "run of job c"}})
+			},
+			"Warning Lease/shop-leasecron RecordsUnreadable x1",
+			[]string{"2 records of the ledger", "trigger a/b, run of job c"},
+		},
 		"refused definitions": {
 			func(b *bench) {
 				b.JobsRefused("ConfigMap shop/shop-jobs key jobs.yaml", errors.New("line 3: unknown key"))

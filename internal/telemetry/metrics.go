@@ -21,6 +21,7 @@ const namespace = "leasecron"
 // The labels. Never "job" or "instance": those are Prometheus' own.
 const (
 	labelJob       = "job_name"
+	labelDocument  = "document"
 	labelOutcome   = "outcome"
 	labelReason    = "reason"
 	labelVersion   = "version"

@@ -32,6 +32,9 @@ var (
 	rightsDesc = desc("missing_rights",
 		"Rights in the cluster that this sidecar uses and does not have, as far as known; its log and /readyz?verbose name them. Absent without an API server.")
 
+	unreadableDesc = desc("unreadable_records",
+		"Records that this sidecar cannot make sense of and keeps as they are, by document (ledger, catalog, history). Leader only.", labelDocument)
+
 	nextFireDesc = desc("job_next_fire_timestamp_seconds",
 		"When the job is due next, or since when it has been; absent without a next instant. Leader only.", labelJob)
 	lastSuccessDesc = desc("job_last_success_timestamp_seconds",
@@ -64,7 +67,7 @@ type statusCollector struct {
 // Describe implements [prometheus.Collector].
 func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, catalogDesc, historyDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc,
+		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, catalogDesc, historyDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc, unreadableDesc,
 		nextFireDesc, lastStartDesc, lastSuccessDesc, lastFailureDesc, successDueDesc,
 		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, firstSeenDesc,
 	} {
@@ -104,6 +107,9 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 	if cluster {
 		ch <- constGauge(catalogDesc, truth(status.CatalogError == ""))
 		ch <- constGauge(historyDesc, truth(status.HistoryError == ""))
+		for _, document := range engine.Documents() {
+			ch <- prometheus.MustNewConstMetric(unreadableDesc, prometheus.GaugeValue, float64(status.Unreadable[document]), document)
+		}
 	}
 	out := newPoints(perJob * len(status.Jobs))
 	for i := range status.Jobs {
