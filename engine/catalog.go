@@ -68,8 +68,7 @@ func (e *Engine) followDefinitions(ctx context.Context, t *term) error {
 		}
 		e.definitionsFollow(t, &t.unread)
 	}
-	if now.Before(t.unwritten.until) && want.sequence == t.refused {
-		e.raiseInForce(t)
+	if now.Before(t.unwritten.until) && want.sequence == t.refused && t.unraised != t.catalog.Revision {
 		return nil
 	}
 	if err = e.syncDefinitions(ctx, t, want); err != nil {
@@ -89,6 +88,9 @@ func (e *Engine) keepDefinitions(t *term, row *refusal, err error) error {
 	if unsure := cmp.Or(t.lease.Check(), e.o.ClockCheck()); unsure != nil {
 		return err
 	}
+	if t.unraised == t.catalog.Revision { // of a takeover: those before are not known
+		return err
+	}
 	if errors.Is(err, ErrTooLarge) {
 		err = fmt.Errorf("the catalog has no room for the newest job definitions, even without old versions; "+
 			"define fewer jobs or smaller ones (data, headers and descriptions count), or change fewer at a time: %w", err)
@@ -103,7 +105,6 @@ func (e *Engine) keepDefinitions(t *term, row *refusal, err error) error {
 	if row.told {
 		e.publish(func(v *view) { v.refused = err.Error() })
 	}
-	e.raiseInForce(t)
 	return nil
 }
 
@@ -123,12 +124,4 @@ func (t *term) catalogNext() time.Time {
 		return t.unread.until
 	}
 	return t.unwritten.until
-}
-
-// raiseInForce does for the definitions in force alone what could not be written: see raiseUnnamed.
-func (e *Engine) raiseInForce(t *term) {
-	ledger := e.view.Load().ledger
-	if t.catalog.Revision != ledger.CatalogRevision && raiseUnnamed(t.catalog, ledger.CatalogRevision, ledger.Watermark) {
-		e.define(t, t.catalog, ledger)
-	}
 }

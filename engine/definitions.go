@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,12 +24,12 @@ import (
 // effectiveAt on, and takes effect with the ledger swap that names the new revision.
 func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) error {
 	named := e.view.Load().ledger.CatalogRevision
-	if want.sequence == t.sequence && t.catalog.Revision == named {
+	if want.sequence == t.sequence && t.catalog.Revision == named && t.unraised == 0 {
 		return nil
 	}
 	watermark := e.view.Load().ledger.Watermark
 	var changed []string
-	catalog, err := e.makingRoom(ctx, e.o.Catalog.Swap, func(c *state.Catalog) error {
+	sync := func(c *state.Catalog) error {
 		changed = nil
 		if c.Term > t.number {
 			return ErrTermOver
@@ -59,11 +60,22 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 		c.Revision++
 		c.Term = t.number
 		return nil
-	})
+	}
+	catalog, err := e.makingRoom(ctx, e.o.Catalog.Swap, sync)
+	if errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnknown) && t.unraised != 0 {
+		// What was written already makes it no larger, and nothing may be decided without it.
+		sequence := want.sequence
+		want.sequence = 0
+		if raised, alone := e.o.Catalog.Swap(ctx, sync); alone == nil {
+			t.unraised = 0
+			e.define(t, raised, e.view.Load().ledger)
+		}
+		want.sequence = sequence
+	}
 	if err != nil {
 		return fmt.Errorf("write catalog: %w", err)
 	}
-	t.sequence = want.sequence
+	t.sequence, t.unraised = want.sequence, 0
 	if len(changed) > 0 {
 		slices.Sort(changed)
 		e.log.Info("job definitions changed", slog.Any("jobs", changed), slog.Int64("revision", catalog.Revision))
@@ -84,8 +96,14 @@ func (e *Engine) rereadCatalog(ctx context.Context, t *term) error {
 		e.catalogWatch.stale.Store(true)
 		return fmt.Errorf("read catalog: %w", err)
 	}
-	if catalog.Revision != t.catalog.Revision {
-		e.define(t, catalog, e.view.Load().ledger)
+	ledger := e.view.Load().ledger
+	switch {
+	case catalog.Revision == t.catalog.Revision:
+	case len(unnamedBehind(catalog, ledger.CatalogRevision, ledger.Watermark)) > 0:
+		t.unraised = catalog.Revision // in force when that is written
+	default:
+		t.unraised = 0
+		e.define(t, catalog, ledger)
 	}
 	return nil
 }
@@ -108,19 +126,27 @@ func (e *Engine) define(t *term, catalog *state.Catalog, ledger *state.Ledger) {
 // raiseUnnamed moves the effectiveAt of versions that no ledger swap has named yet up to the
 // watermark: the instants before it were decided without them.
 func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {
-	raised := false
+	behind := unnamedBehind(c, named, watermark)
+	for _, v := range behind {
+		v.EffectiveAt = watermark
+	}
+	return len(behind) > 0
+}
+
+// unnamedBehind are the versions that raiseUnnamed has to move.
+func unnamedBehind(c *state.Catalog, named int64, watermark time.Time) []*state.Version {
+	var behind []*state.Version
 	for _, j := range c.Jobs {
 		if j == nil {
 			continue
 		}
 		for i := range j.Versions {
-			v := &j.Versions[i]
-			if v.Revision > named && v.EffectiveAt.Before(watermark) {
-				v.EffectiveAt, raised = watermark, true
+			if v := &j.Versions[i]; v.Revision > named && v.EffectiveAt.Before(watermark) {
+				behind = append(behind, v)
 			}
 		}
 	}
-	return raised
+	return behind
 }
 
 // cutVersions cuts to earliest what versions say of times beyond possible: a job must not wait for a

@@ -41,6 +41,9 @@ type term struct {
 	unread      refusal                      // the catalog cannot be read anew
 	unwritten   refusal                      // the catalog does not take the desired jobs
 	refused     int                          // the sequence of those
+	// unraised is the revision of a catalog with versions that were to take effect before the watermark, and
+	// have to be raised to it before a ledger swap names that; 0: there is none.
+	unraised int64
 }
 
 // Lead plans for as long as ctx lasts and the lease is valid. It returns when this node starts
@@ -129,6 +132,9 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 		e.recall(t, a, pastErr)
 	}
 	e.define(t, catalog, ledger)
+	if len(unnamedBehind(catalog, ledger.CatalogRevision, ledger.Watermark)) > 0 {
+		t.unraised = catalog.Revision
+	}
 	e.adopt(ledger)
 	e.log.Log(ctx, e.termLevel(), "took over", slog.Int64(logkey.Term, t.number), slog.Time("watermark", ledger.Watermark))
 	e.emit(TermBegan{Term: t.number})
