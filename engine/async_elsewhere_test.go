@@ -41,3 +41,29 @@ func TestAWordThatComesBeforeTheAcceptanceIsWritten(t *testing.T) {
 		other.close()
 	})
 }
+
+// What is listed of a run that this node has sent is what it knows, not only what is written: an app
+// that reports progress works, although nothing of it is in the ledger yet.
+func TestWhatIsListedBeforeTheAcceptanceIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &mortal{Store: ledger.NewMemory()}
+		n := start(t, way, "a", accepts())
+		n.engine.Define([]config.Job{asyncJob()})
+		_, leave := n.lead()
+		time.Sleep(time.Hour - 20*time.Millisecond) // committed ahead
+		way.stall.Store(int64(time.Second))
+		time.Sleep(200 * time.Millisecond)
+		id, half := n.app.Calls()[0].Run.ID, 50
+		if _, err := n.engine.Heartbeat(t.Context(), id, &half, ""); err != nil {
+			t.Fatal(err)
+		}
+		if written := ledgerOf(t, n.store).Run(id); written.State != run.StatePending {
+			t.Fatalf("the ledger has the run as %s, want it not written yet", written.State)
+		}
+		if r := theRun(t, n); r.State != run.StateRunning || r.FiredAt.IsZero() || r.Progress == nil || *r.Progress.Percent != half {
+			t.Errorf("listed as %s, fired at %s, progress %+v, want it running and half done", r.State, r.FiredAt, r.Progress)
+		}
+		leave()
+		n.close()
+	})
+}

@@ -74,13 +74,23 @@ func (e *Engine) heard(id string, percent *int, text string) (alive Alive, known
 	return alive, true, nil
 }
 
-// withProgress adds to runs what the apps have told this node of them and the ledger does not have yet.
-func (e *Engine) withProgress(runs []run.Run) {
+// asHeld shows runs as this node knows them, where it is ahead of the ledger: that a request has been
+// sent, and what the app has said since.
+func (e *Engine) asHeld(runs []run.Run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range runs {
-		if h := e.held[runs[i].ID]; h != nil && h.open.said != nil && runs[i].State.Claimed() {
-			runs[i].Progress = h.open.said
+		r := &runs[i]
+		h := e.held[r.ID]
+		if h == nil || !h.inFlight() || !r.State.Claimed() {
+			continue
+		}
+		r.State = run.StateRunning
+		if r.FiredAt.IsZero() {
+			r.FiredAt = h.run.FiredAt
+		}
+		if h.open.said != nil {
+			r.Progress = h.open.said
 		}
 	}
 }

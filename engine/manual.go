@@ -150,6 +150,6 @@ func (e *Engine) Runs(ctx context.Context, job string, limit int) ([]run.Run, er
 	add(ledger.Runs) // last: one that the history has too has ended since
 	slices.SortFunc(out, state.NewestFirst)
 	out = out[:min(limit, len(out))]
-	e.withProgress(out)
+	e.asHeld(out)
 	return out, nil
 }

@@ -43,7 +43,11 @@ func (d *delivery) send(ctx context.Context, a run.Attempt, target address, toke
 	if l.header, err = header(a, d.client.userAgent, token); err != nil {
 		return nil, &requestError{err}
 	}
-	if l.body, err = encode(a, time.Now()); err != nil {
+	fired := a.Run.FiredAt
+	if fired.IsZero() {
+		fired = time.Now()
+	}
+	if l.body, err = encode(a, fired); err != nil {
 		return nil, &requestError{err}
 	}
 	l.sign(time.Now())

@@ -94,6 +94,17 @@ func TestBodyIsTheContract(t *testing.T) {
 	}
 }
 
+// Attempts that begin one after the other say so, whatever their goroutines do then.
+func TestFiredAtIsWhenTheAttemptBegan(t *testing.T) {
+	target := startApp(t, app.Options{})
+	a := attempt(target.URL() + "/jobs/report")
+	a.Run.FiredAt = time.Now().Add(-time.Second).UTC().Truncate(time.Microsecond)
+	checkOutcome(t, invoke(newClient(t, invoker.Options{}), a), succeeded, "")
+	if call := target.Calls()[0]; call.Body.FiredAt == nil || !call.Body.FiredAt.Equal(a.Run.FiredAt) {
+		t.Errorf("firedAt = %v, want %s", call.Body.FiredAt, a.Run.FiredAt)
+	}
+}
+
 func TestHeadersAreTheContract(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("  s3cret.token\n"), 0o600); err != nil {

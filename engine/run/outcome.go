@@ -8,8 +8,10 @@ import (
 // Attempt is what an invoker is told to deliver: everything that the app will see, resolved.
 type Attempt struct {
 	Namespace, App string // make the CloudEvents source
-	Run            Run
-	Description    string
+	// Run is what is told. Its FiredAt is the time of the first try, so that attempts which begin one
+	// after the other say so whatever their goroutines do then; zero: now.
+	Run         Run
+	Description string
 
 	URL         string            // target and path
 	Method      string            // POST, PUT or PATCH

@@ -78,14 +78,14 @@ func (w *world) leader() *node {
 }
 
 // idle notes since when a job has nothing open. The caller holds c.mu.
-func (c *checker) idle(prev, next *state.Ledger) {
+func (c *checker) idle(n *node, prev, next *state.Ledger) {
 	open := make(map[string]bool, len(next.Runs))
 	for i := range next.Runs {
 		open[next.Runs[i].Key.Job] = true
 	}
 	for i := range prev.Runs {
 		if job := prev.Runs[i].Key.Job; !open[job] {
-			c.model.idle[job] = time.Now()
+			c.model.idle[job] = ending{time.Now(), n.name}
 		}
 	}
 }
@@ -104,7 +104,12 @@ func (c *checker) prompt(n *node, prev *state.Ledger, v verdict) {
 				return
 			}
 		}
-		late = min(late, time.Since(c.model.idle[v.key.Job]))
+		over := c.model.idle[v.key.Job]
+		since := time.Since(over.at)
+		if over.by != n.name {
+			since -= c.world.lag // an app may tell any sidecar; the leader hears of it by its watch
+		}
+		late = min(late, since)
 	}
 	catchesUp := v.line.trigger.Misfire.Policy == config.MisfireCatchUp && v.at.Sub(v.decision.at) > v.line.trigger.Misfire.Grace
 	if late > onTime && !catchesUp {

@@ -129,7 +129,7 @@ func (c *checker) ledgerWritten(n *node, prev, next *state.Ledger) {
 	}
 	c.skipsWritten(n, prev, next)
 	c.judge(n, prev, next)
-	c.idle(prev, next)
+	c.idle(n, prev, next)
 	c.possible(n, prev, next)
 	c.alone(n, prev, next)
 	c.again(n, prev, next)

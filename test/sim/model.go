@@ -23,9 +23,15 @@ type model struct {
 	begun    map[attempt]time.Time // when they began, before they were sent
 	heard    map[string]bool       // runs of which the ledger knows that they were sent
 	followed map[string]bool       // runs that have ended, of which what follows was checked
-	idle     map[string]time.Time  // since when a job has nothing open
+	idle     map[string]ending     // since when a job has nothing open
 	claimed  map[string]time.Time  // when a run was given to a node
 	clocks   bool                  // those of all nodes agree
+}
+
+// ending is when a job came to have nothing open, and who wrote it.
+type ending struct {
+	at time.Time
+	by string
 }
 
 // lineKey names a trigger as one version of its job defines it.
@@ -65,7 +71,7 @@ func newModel(s *scenario) *model {
 	m := &model{
 		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
 		ends: make(map[run.Key]time.Time), judged: make(map[string]bool),
-		idle: make(map[string]time.Time), claimed: make(map[string]time.Time),
+		idle: make(map[string]ending), claimed: make(map[string]time.Time),
 		sent: make(map[attempt]time.Time), begun: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
 		closed: make(map[string]bool), clocks: s.skew == 0,
 	}
@@ -83,7 +89,7 @@ const whatClockStep = "clock step"
 func (c *checker) learn(next *state.Catalog) {
 	c.model.catalogs[next.Revision] = next
 	for name, record := range next.Jobs {
-		for i, v := range record.Versions {
+		for _, v := range record.Versions {
 			id := version{name, v.Number}
 			if v.Removed() {
 				continue
@@ -94,20 +100,17 @@ func (c *checker) learn(next *state.Catalog) {
 				if c.model.lines[key] != nil {
 					continue
 				}
-				var before state.Version
-				if i > 0 {
-					before = record.Versions[i-1]
-				}
-				c.model.lines[key] = c.newLine(key, v, before, job, t)
+				c.model.lines[key] = c.newLine(key, v, job, t)
 			}
 		}
 	}
 }
 
-func (c *checker) newLine(key lineKey, v, before state.Version, job config.Job, t config.Trigger) *line {
+func (c *checker) newLine(key lineKey, v state.Version, job config.Job, t config.Trigger) *line {
 	l := &line{job: job, trigger: t, base: v.EffectiveAt, from: v.EffectiveAt}
 	s := t.Schedule
-	if last := c.model.lines[lineKey{version{key.job, before.Number}, t.Name}]; last != nil && !before.Removed() {
+	// The version before, though a full catalog may have lost it by now; a removal has no lines.
+	if last := c.model.lines[lineKey{version{key.job, v.Number - 1}, t.Name}]; last != nil {
 		old := last.trigger.Schedule
 		if old.Kind == s.Kind && old.Interval == s.Interval && old.Start.Equal(s.Start) {
 			l.base = last.base // an edit keeps the base unless interval or start change
