@@ -123,6 +123,12 @@ func (e *Engine) define(t *term, catalog *state.Catalog, ledger *state.Ledger) {
 	}
 }
 
+// raiseFirst makes the next turn, at once, raise the versions in force before it decides anything.
+func (e *Engine) raiseFirst(t *term) time.Time {
+	t.unraised = t.catalog.Revision
+	return e.wall()
+}
+
 // raiseUnnamed moves the effectiveAt of versions that no ledger swap has named yet up to the
 // watermark: the instants before it were decided without them.
 func raiseUnnamed(c *state.Catalog, named int64, watermark time.Time) bool {

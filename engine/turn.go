@@ -129,6 +129,7 @@ type committed struct {
 	late     []lateResult // of runs that only the history knows
 	events   []Event
 	termOver bool
+	unraised bool // the definitions have to be raised before anything is decided by them
 	changed  bool
 	// cut is what lay in the future, and index what the planner goes by where that was something.
 	cut     plan.Cut
@@ -164,6 +165,9 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 			}
 			if t == nil {
 				return e.nextReport(), nil
+			}
+			if out.unraised {
+				return e.raiseFirst(t), nil
 			}
 			e.planned(t, out.plan)
 			return e.nextTurn(t, out.plan.Next), nil
@@ -220,6 +224,9 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	if out.termOver {
 		return time.Time{}, ErrTermOver
 	}
+	if out.unraised {
+		return e.raiseFirst(t), nil
+	}
 	return e.nextTurn(t, out.plan.Next), nil
 }
 
@@ -243,6 +250,11 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}
 	if t.lease.Check() != nil || e.o.ClockCheck() != nil {
 		return out // reports only: what is decided now might be decided by somebody else
+	}
+	if t.catalog.Revision > l.CatalogRevision && len(unnamedBehind(t.catalog, l.CatalogRevision, l.Watermark)) > 0 {
+		// A swap of this term that was given up has been stored since, and has decided by the versions before.
+		out.unraised = true
+		return out
 	}
 	t.silence.observe(l, e.o.Node, time.Now(), e.o.NodeTimeout)
 	lost := plan.Lose(l, func(r run.Run) bool {

@@ -37,12 +37,17 @@ func (w *documentWatch) want(on bool) {
 	ctx, cancel := context.WithCancel(w.parent)
 	w.cancel = cancel
 	w.group.Go(func() {
+		var again backoff
 		for told := false; ctx.Err() == nil; {
+			began := time.Now()
 			err := w.watch(ctx, func() {
 				w.changed()
 			})
 			if ctx.Err() != nil {
 				return
+			}
+			if time.Since(began) > maxBackoff { // it has worked: what came to its end goes on soon
+				again.succeed()
 			}
 			if err != nil && !told {
 				told = true
@@ -50,7 +55,7 @@ func (w *documentWatch) want(on bool) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(maxBackoff):
+			case <-time.After(time.Until(again.fail(w.engine.o.Jitter))):
 			}
 		}
 	})

@@ -121,6 +121,14 @@ func (c *checker) mayRetry(failed *run.Run) bool {
 	return c.gaveUp(failed)
 }
 
+// mustRetry reports whether all that was told of a failure is repeated: an app may say that it is for good
+// after its node has given up waiting.
+func (c *checker) mustRetry(failed *run.Run) bool {
+	heard := c.heard(failed)
+	return len(heard) > 0 && c.mayRetry(failed) &&
+		!slices.ContainsFunc(heard, func(o run.Outcome) bool { return o.State == run.StateFailed && !o.Retryable })
+}
+
 // gaveUp reports whether a run has failed because the app, which had accepted it, said nothing more.
 func (c *checker) gaveUp(r *run.Run) bool {
 	return c.jobs[version{r.Key.Job, r.Version}].Async && c.wasSent(r) && r.Code == run.CodeTimeout

@@ -43,26 +43,26 @@ func (c *checker) end() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.catalog.Jobs)) {
-		c.accountJob(name, c.catalog.Jobs[name], now)
+		c.accountJob(name, c.model.versions[name], now)
 	}
 }
 
 // accountJob checks that every instant of every trigger of a job was decided exactly once.
-func (c *checker) accountJob(name string, record *state.Job, now time.Time) {
+func (c *checker) accountJob(name string, versions []state.Version, now time.Time) {
 	triggers := make(map[run.Key]bool)
-	for _, v := range record.Versions {
+	for _, v := range versions {
 		for _, t := range c.jobs[version{name, v.Number}].Triggers {
 			triggers[run.Key{Job: name, Trigger: t.Name}] = true
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(triggers), run.Key.Compare)
 	for _, key := range keys {
-		c.account(key, record, now)
+		c.account(key, versions, now)
 	}
 }
 
 // account checks one trigger.
-func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
+func (c *checker) account(key run.Key, versions []state.Version, now time.Time) {
 	remembered := c.ledger.Triggers[key]
 	cursor := c.ledger.Watermark
 	if !remembered.Cursor.IsZero() {
@@ -80,21 +80,23 @@ func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
 			c.failLocked("the instant %s of %s is decided twice: %s, and %s", mine[i].at, key, mine[i-1].what, mine[i].what)
 		}
 	}
-	for i, v := range record.Versions {
+	for i, v := range versions {
 		if v.Removed() {
 			continue
 		}
 		until := cursor.Add(24 * time.Hour)
-		if i+1 < len(record.Versions) {
-			until = record.Versions[i+1].EffectiveAt
+		for _, after := range versions[i+1:] {
+			if after.EffectiveAt.Before(until) {
+				until = after.EffectiveAt
+			}
 		}
 		job := c.jobs[version{key.Job, v.Number}]
 		for _, t := range job.Triggers {
 			if t.Name != key.Trigger {
 				continue
 			}
-			s := span{key: key, job: job, trigger: t, version: v, until: until, cursor: cursor, last: i == len(record.Versions)-1}
-			s.left = left(record, i+1)
+			s := span{key: key, job: job, trigger: t, version: v, until: until, cursor: cursor, last: i == len(versions)-1}
+			s.left = left(versions, i+1)
 			if t.Schedule.Kind == schedule.KindEvery {
 				c.accountDelayed(s, mine, now)
 			} else {
@@ -106,8 +108,8 @@ func (c *checker) account(key run.Key, record *state.Job, now time.Time) {
 
 // left is when a job has left first, from a version on: what was undecided then is not decided any
 // more.
-func left(record *state.Job, from int) time.Time {
-	for _, v := range record.Versions[from:] {
+func left(versions []state.Version, from int) time.Time {
+	for _, v := range versions[from:] {
 		if v.Removed() {
 			return v.EffectiveAt
 		}

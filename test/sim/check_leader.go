@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/schedule"
 	"github.com/leasecron/leasecron/engine/state"
 )
 
@@ -98,7 +99,7 @@ func (c *checker) prompt(n *node, prev *state.Ledger, v verdict) {
 	}
 	c.world.tally("judged: in the calm")
 	late := v.at.Sub(v.decision.at)
-	if v.line.job.Overlap != config.OverlapParallel || v.line.job.MaxParallel > 0 {
+	if v.line.job.Overlap != config.OverlapParallel || v.line.job.MaxParallel > 0 || v.line.trigger.Schedule.Kind == schedule.KindEvery {
 		for i := range prev.Runs {
 			if prev.Runs[i].Key.Job == v.key.Job {
 				return

@@ -24,7 +24,16 @@ func decode[T any](data []byte) *T {
 	return v
 }
 
-func (c *checker) catalogWritten(next *state.Catalog) {
+func (c *checker) catalogWritten(n *node, next *state.Catalog) {
+	c.world.logf(n.name, "  wrote the catalog: revision %d, watermark %s", next.Revision, clock(c.ledger.Watermark))
+	for _, name := range slices.Sorted(maps.Keys(next.Jobs)) {
+		was := c.catalog.Jobs[name]
+		for i, v := range next.Jobs[name].Versions {
+			if was == nil || !slices.ContainsFunc(was.Versions, func(w state.Version) bool { return w.Number == v.Number && w.EffectiveAt.Equal(v.EffectiveAt) }) {
+				c.world.logf("", "    %s version %d from %s on, %d before it, removed %v", name, v.Number, clock(v.EffectiveAt), i, v.Removed())
+			}
+		}
+	}
 	if next.Revision < c.catalog.Revision {
 		c.failLocked("the catalog's revision goes back from %d to %d", c.catalog.Revision, next.Revision)
 	}
@@ -242,7 +251,7 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 			c.failLocked("%s declares run %s of %s lost without its recovery", n.name, is.ID, is.Key)
 		}
 	case run.StateFailed:
-		due := len(c.heard(is)) > 0 && c.mayRetry(is) && c.tries[is.Occurrence].retried < job.Retry.MaxRetries && job.Deadline == 0
+		due := c.mustRetry(is) && c.tries[is.Occurrence].retried < job.Retry.MaxRetries && job.Deadline == 0
 		if due && !again {
 			c.failLocked("%s ends run %s of %s without the retry that is due", n.name, is.ID, is.Key)
 		}

@@ -108,7 +108,7 @@ func (c *checker) written(n *node, name ledger.Name, data []byte) {
 		c.ledgerWritten(n, c.ledger, next)
 		c.ledger = next
 	case ledger.NameCatalog:
-		c.catalogWritten(decode[state.Catalog](data))
+		c.catalogWritten(n, decode[state.Catalog](data))
 	case ledger.NameHistory:
 		c.historyWritten(n, decode[state.History](data))
 	case ledger.NameLeases, objectLease:

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/leasecron/leasecron/config"
@@ -13,7 +15,8 @@ import (
 // counts from, how often a limited one has fired, when a fixed delay began. It takes nothing from
 // what the engine remembers of a trigger.
 type model struct {
-	catalogs map[int64]*state.Catalog // by revision
+	catalogs map[int64]*state.Catalog   // by revision
+	versions map[string][]state.Version // of each job all there ever were, as they were seen last, oldest first
 	lines    map[lineKey]*line
 	fired    map[run.Key]fired // of limited triggers
 	ends     map[run.Key]time.Time
@@ -69,7 +72,7 @@ func (m *model) firedBy(key run.Key, s schedule.Schedule) fired {
 
 func newModel(s *scenario) *model {
 	m := &model{
-		catalogs: make(map[int64]*state.Catalog), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
+		catalogs: make(map[int64]*state.Catalog), versions: make(map[string][]state.Version), lines: make(map[lineKey]*line), fired: make(map[run.Key]fired),
 		ends: make(map[run.Key]time.Time), judged: make(map[string]bool),
 		idle: make(map[string]ending), claimed: make(map[string]time.Time),
 		sent: make(map[attempt]time.Time), begun: make(map[attempt]time.Time), heard: make(map[string]bool), followed: make(map[string]bool),
@@ -91,6 +94,7 @@ func (c *checker) learn(next *state.Catalog) {
 	for name, record := range next.Jobs {
 		for _, v := range record.Versions {
 			id := version{name, v.Number}
+			c.model.note(name, v)
 			if v.Removed() {
 				continue
 			}
@@ -104,6 +108,17 @@ func (c *checker) learn(next *state.Catalog) {
 			}
 		}
 	}
+}
+
+// note keeps a version, also for when the catalog does not have it any more.
+func (m *model) note(job string, v state.Version) {
+	all := m.versions[job]
+	i := sort.Search(len(all), func(i int) bool { return all[i].Number >= v.Number })
+	if i < len(all) && all[i].Number == v.Number {
+		all[i] = v // it may be raised until it is in force
+		return
+	}
+	m.versions[job] = slices.Insert(all, i, v)
 }
 
 func (c *checker) newLine(key lineKey, v state.Version, job config.Job, t config.Trigger) *line {
@@ -145,8 +160,12 @@ func (m *model) until(revision int64, job string, number int) (end time.Time) {
 		return time.Time{}
 	}
 	for _, v := range c.Jobs[job].Versions {
-		if v.Number > number && (end.IsZero() || v.EffectiveAt.Before(end)) {
-			end = v.EffectiveAt
+		at := v.EffectiveAt
+		if v.Number == number {
+			at = v.Until // of one that is kept longer than what follows it
+		}
+		if v.Number >= number && !at.IsZero() && (end.IsZero() || at.Before(end)) {
+			end = at
 		}
 	}
 	return end
