@@ -51,6 +51,9 @@ func (p *planner) assign() {
 		if !p.mayRunBeside(r, busy[r.Key.Job], begun[r.Key.Job]) {
 			continue
 		}
+		if v, ok := p.in.Definitions.Version(r.Key.Job, r.Version); ok && v.Number < r.Version {
+			r.Version = v.Number // asked for by one that is not in force yet: it says what it goes by
+		}
 		r.State, r.Node, r.Place, r.Term = run.StatePending, p.in.Node, p.in.Place, p.in.Term
 		busy[r.Key.Job]++
 		free--

@@ -82,3 +82,19 @@ func TestTheDeadlineCountsFromTheStartOfARunThatWasLost(t *testing.T) {
 		t.Errorf("Lose = %+v, want a recovery whose deadline counts from a second past noon", lost)
 	}
 }
+
+// A run that was asked for by a version which the leader does not know yet says by which one it runs: the
+// record must not name a timeout, a deadline or data that were not its own.
+func TestARunNamesTheVersionThatItGoesBy(t *testing.T) {
+	w := newWorld(t, noon, job("a", "0 0 1 1 *"))
+	w.define(job("a", "0 0 1 2 *"), noon)
+	for number, want := range map[int]int{1: 1, 2: 2, 3: 2} {
+		w.ledger.Runs = []run.Run{{
+			ID: "asked", Occurrence: "asked", Key: run.Key{Job: "a"}, Version: number, Cause: run.CauseManual, State: run.StateQueued,
+			ScheduledAt: noon, DueAt: noon, DecidedAt: noon, Attempt: 1,
+		}}
+		if res := w.plan(noon.Add(time.Minute)); len(res.Claimed) != 1 || res.Claimed[0].Version != want || w.ledger.Runs[0].Version != want {
+			t.Errorf("asked for by version %d: %+v was claimed, want it to go by version %d", number, res.Claimed, want)
+		}
+	}
+}

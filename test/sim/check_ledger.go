@@ -259,6 +259,10 @@ func (c *checker) ended(n *node, l *state.Ledger, was, is *run.Run) {
 	}
 }
 
+// triesAgain is how long after a failure whoever failed may still be waiting, for a call that hangs and then
+// to try again.
+const triesAgain = 15 * time.Second
+
 // lost checks a verdict about a node that says nothing any more. One that is alive must have been
 // kept from speaking by something of its own: an outage that hit everybody proves nothing.
 func (c *checker) lost(n *node, r *run.Run) {
@@ -280,11 +284,11 @@ func (c *checker) lost(n *node, r *run.Run) {
 		stopped := other.resume != nil
 		other.mu.Unlock()
 		timeout := c.world.nodeTimeout
-		if stopped || calm <= timeout {
+		if stopped || calm <= timeout+triesAgain {
 			continue
 		}
 		switch outage, ago := c.world.server.lastOutage(groupDocs); {
-		case ago > timeout+15*time.Second: // until then whoever failed may still be waiting to try again
+		case ago > timeout+triesAgain:
 			c.failLocked("%s declares run %s of %s lost, whose node %s is well and had nothing against it for %s", n.name, r.ID, r.Key, r.Node, calm)
 		case outage > timeout*3/4 && ago < timeout/2:
 			c.failLocked("%s declares run %s of %s lost, whose node %s is well, %s after nobody could say anything for %s", n.name, r.ID, r.Key, r.Node, ago, outage)
