@@ -182,7 +182,8 @@ func (c *checker) unborn(n *node, l *state.Ledger, r *run.Run) {
 
 // moved checks what became of a run that stays open.
 func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
-	if was.Occurrence != is.Occurrence || was.Attempt != is.Attempt || was.Key != is.Key || !was.ScheduledAt.Equal(is.ScheduledAt) || was.Version != is.Version {
+	if was.Occurrence != is.Occurrence || was.Attempt != is.Attempt || was.Key != is.Key || !was.ScheduledAt.Equal(is.ScheduledAt) ||
+		was.Version != is.Version && !c.premature(l, was, is) {
 		c.failLocked("%s makes another run of %s", n.name, is.ID)
 	}
 	c.seen[is.ID] = *is
@@ -210,6 +211,14 @@ func (c *checker) moved(n *node, l *state.Ledger, was, is *run.Run) {
 		c.failLocked("%s moves run %s of %s from %s (%s, term %d) to %s (%s, term %d)",
 			n.name, is.ID, is.Key, was.State, was.Node, was.Term, is.State, is.Node, is.Term)
 	}
+}
+
+// premature reports whether a run was asked for by a version that is not in force yet, and is given to a node
+// by one before it.
+func (c *checker) premature(l *state.Ledger, was, is *run.Run) bool {
+	asked := slices.IndexFunc(c.model.versions[was.Key.Job], func(v state.Version) bool { return v.Number == was.Version })
+	return was.Cause != run.CauseSchedule && was.State == run.StateQueued && is.State.Claimed() && is.Version < was.Version &&
+		asked >= 0 && c.model.versions[was.Key.Job][asked].Revision > l.CatalogRevision
 }
 
 // handedBack checks a run that a node gives up, because it has not sent it and never will.
