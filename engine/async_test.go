@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/engine/state"
 )
 
 // mortal is the way of one process to the documents. It counts the ledger's writes, and ends with the
@@ -276,6 +278,43 @@ func TestALateSuccessSparesTheRetryThatWaits(t *testing.T) {
 		leave()
 		n.close()
 	})
+}
+
+// The word of an app on a run that has ended before it was accepted is taken for late, not for uncalled-for,
+// also when the version that made the job asynchronous is gone, or the whole job.
+func TestALateSuccessOfAVersionThatIsGone(t *testing.T) {
+	for name, leaves := range map[string]bool{"the job is synchronous now": false, "the job has left": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := start(t, ledger.NewMemory(), "a", &app{answer: func(run.Attempt) run.Outcome {
+					return run.Outcome{State: run.StateFailed, Code: run.CodeTimeout, Unknown: true, Message: "no answer"}
+				}})
+				n.engine.Define([]config.Job{asyncJob()})
+				_, leave := n.lead()
+				time.Sleep(time.Hour + time.Minute)
+				ended := theRun(t, n)
+				if ended.State != run.StateFailed || ended.Async {
+					t.Fatalf("the run is %s, async %v, want one that failed before it was accepted", ended.State, ended.Async)
+				}
+				swap(t, n.store, ledger.NameCatalog, func(c *state.Catalog) {
+					if leaves {
+						delete(c.Jobs, "import")
+						return
+					}
+					v := &c.Jobs["import"].Versions[0]
+					v.Number, v.Definition = 2, bytes.Replace(v.Definition, []byte(`"async":true`), []byte(`"async":false`), 1)
+				})
+				if _, err := n.engine.Complete(t.Context(), ended.ID, engine.Result{}); codeOf(err) != run.CodeRunOver {
+					t.Errorf("Complete() = %v, want %s", err, run.CodeRunOver)
+				}
+				if r := theRun(t, n); !strings.Contains(r.Message, "late result: Succeeded") {
+					t.Errorf("the run's message is %q, want the late success noted", r.Message)
+				}
+				leave()
+				n.close()
+			})
+		})
+	}
 }
 
 // R150: a wedged run ends.

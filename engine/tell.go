@@ -222,15 +222,20 @@ func (e *Engine) find(ctx context.Context, id string) (r run.Run, open bool, err
 	return run.Run{}, false, run.Errorf(run.CodeRunNotFound, "there is no run %q, or its record is not kept any more", id)
 }
 
-// jobFromCatalog returns the definition that a run was decided by, as the catalog has it.
+// jobFromCatalog returns the definition that a run was decided by, as the catalog has it. Where it has it no
+// more, the app that reports knows better than any other version whether that is expected of it.
 func (e *Engine) jobFromCatalog(ctx context.Context, r run.Run) (config.Job, error) {
 	catalog, err := e.o.Catalog.Read(ctx)
 	if err != nil {
 		return config.Job{}, fmt.Errorf("read catalog: %w", err)
 	}
 	name := r.Key.Job
-	if catalog.Jobs[name] == nil {
-		return config.Job{}, nil
+	record := catalog.Jobs[name]
+	if record == nil {
+		return config.Job{Async: true}, nil
 	}
-	return jobOf(plan.Compile(&state.Catalog{Jobs: map[string]*state.Job{name: catalog.Jobs[name]}}), r), nil
+	job := jobOf(plan.Compile(&state.Catalog{Jobs: map[string]*state.Job{name: record}}), r)
+	kept := slices.ContainsFunc(record.Versions, func(v state.Version) bool { return v.Number == r.Version })
+	job.Async = job.Async || !kept
+	return job, nil
 }
