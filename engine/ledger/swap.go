@@ -198,7 +198,7 @@ func (s *swap[T]) send(ctx context.Context, w write[T]) (done bool, err error) {
 	s.bytes, s.attempts = len(data), s.attempts+1
 	s.own.begin()
 	version, err := s.store.Replace(ctx, s.name, s.from.version, data)
-	s.own.end(version, err)
+	s.own.end(s.from.version, version, err)
 	if err == nil {
 		next.version, next.size = version, len(data)
 		s.remember(next)

@@ -22,13 +22,15 @@ func (d *Document[T]) Watch(ctx context.Context, changed func(Version)) error {
 
 // WatchOthers calls changed when the watch begins and after the document may have been changed by
 // others, until ctx ends, and returns the cause of that. What this Document wrote is left out; what
-// it only read is not, because whoever read it need not be who watches.
+// it only read is not, because whoever read it need not be who watches. Nor is what it wrote on top of a
+// change that was not told yet: a watch may tell of the last version alone.
 func (d *Document[T]) WatchOthers(ctx context.Context, changed func()) error {
 	judged, stop := context.WithCancel(ctx)
 	var news news
 	news.signal = make(chan struct{}, 1)
 	var group sync.WaitGroup
 	group.Go(func() {
+		covered := 0
 		for {
 			select {
 			case <-judged.Done():
@@ -38,7 +40,7 @@ func (d *Document[T]) WatchOthers(ctx context.Context, changed func()) error {
 			versions, overflow := news.take()
 			// The watch is often faster than the answer that says which version is ours.
 			d.own.wait(judged)
-			if (overflow || slices.ContainsFunc(versions, d.own.lacks)) && judged.Err() == nil {
+			if (d.own.news(versions, &covered) || overflow) && judged.Err() == nil {
 				changed()
 			}
 		}
@@ -80,15 +82,17 @@ func (n *news) take() (versions []Version, overflow bool) {
 	return versions, overflow
 }
 
-// own knows the versions that one Document has written. The zero value is ready.
+// own knows the versions that one Document has written, and those of others that were told. The zero value
+// is ready.
 type own struct {
 	mu       sync.Mutex
 	versions []Version     // the last few
+	untold   int           // how many were written on top of a version that is not among them
 	flying   int           // writes that have no answer yet
 	idle     chan struct{} // closed when there are none
 }
 
-// begin notes that a write is sent; end, which must follow, what became of it.
+// begin notes that a write is sent; end, which must follow, what became of it and on which version it stands.
 func (o *own) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,18 +101,26 @@ func (o *own) begin() {
 	}
 }
 
-func (o *own) end(v Version, err error) {
+func (o *own) end(from, v Version, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.flying--; o.flying == 0 {
 		close(o.idle)
 	}
 	if err == nil {
-		if len(o.versions) == ownWrites {
-			o.versions = slices.Delete(o.versions, 0, 1)
+		if !slices.Contains(o.versions, from) {
+			o.untold++
 		}
-		o.versions = append(o.versions, v)
+		o.know(v)
 	}
+}
+
+// know adds to the versions. The caller holds o.mu.
+func (o *own) know(v Version) {
+	if len(o.versions) == ownWrites {
+		o.versions = slices.Delete(o.versions, 0, 1)
+	}
+	o.versions = append(o.versions, v)
 }
 
 // wait returns when all writes have been answered, or after a while.
@@ -128,9 +140,20 @@ func (o *own) wait(ctx context.Context) {
 	}
 }
 
-// lacks reports whether v is not one of the last versions written.
-func (o *own) lacks(v Version) bool {
+// news reports whether there is a change of others in what a watch has told, or below what was written
+// since: covered counts what was reported of that.
+func (o *own) news(told []Version, covered *int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !slices.Contains(o.versions, v)
+	others := o.untold > *covered
+	*covered = o.untold
+	for _, v := range told {
+		if slices.Contains(o.versions, v) {
+			continue
+		}
+		if others = true; v != "" { // an object may vanish more than once
+			o.know(v)
+		}
+	}
+	return others
 }
