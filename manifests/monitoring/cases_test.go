@@ -71,6 +71,9 @@ func clusterCases() []alertCase {
 		{"the history is gone", "LeasecronHistoryNotWritten", []string{s(0, "history_writable", "1x10 0x50")}, []string{"20m"}, []firing{{nil, "What ended is not written to the history."}}},
 		{"the leader changes", "LeasecronHistoryNotWritten", []string{s(0, "history_writable", "1x10 0x2 stale"), s(1, "history_writable", "_x12 1x50")}, []string{"12m", "20m"}, nil},
 
+		{"a record was edited by hand", "LeasecronRecordsUnreadable", []string{s(0, "unreadable_records", "0x10 1x50", `document="ledger"`), s(0, "unreadable_records", "0x60", `document="catalog"`)}, []string{"20m"}, []firing{{map[string]string{"document": "ledger"}, "Records of the ledger make no sense to the leader."}}},
+		{"and repaired", "LeasecronRecordsUnreadable", []string{s(0, "unreadable_records", "0x10 1x2 0x50", `document="ledger"`)}, []string{"12m", "20m"}, nil},
+
 		{"runs start late", "LeasecronFiringLate", []string{
 			s(0, "fire_lateness_seconds_bucket", "0x80", `le="5"`), s(0, "fire_lateness_seconds_bucket", "0+10x80", `le="15"`), s(0, "fire_lateness_seconds_bucket", "0+10x80", `le="+Inf"`),
 		}, []string{"40m"}, []firing{{nil, "Runs start 14.9s late."}}},

@@ -144,6 +144,11 @@ func (q queries) cluster() []Alert {
 			Summary: "What ended is not written to the history.",
 			Detail:  "Jobs go on. What ended waits in the ledger, and the oldest of it is dropped when the ledger needs the room. /readyz?verbose of the leader has the reason.",
 		}, {
+			Name: "LeasecronRecordsUnreadable", Severity: warning, For: "5m",
+			Expr:    fmt.Sprintf("max by (namespace, app, document) (%s) > 0", q.series("unreadable_records")),
+			Summary: "Records of the {{ $labels.document }} make no sense to the leader.",
+			Detail:  "The leader keeps what it cannot read as it is, and the job or trigger that such a record is of may stand still. Its log and an Event name the records.",
+		}, {
 			Name: "LeasecronFiringLate", Severity: warning, For: "15m",
 			Expr:    q.quantile("0.99", "fire_lateness_seconds", "15m") + " > 5",
 			Summary: "Runs start {{ $value | humanizeDuration }} late.",
