@@ -129,8 +129,20 @@ var bugs = []bug{
 		{"engine/plan/async.go", `	case ended.State == o.State && !ended.Unknown:`, `	case true:`},
 	}},
 	// What the simulation has found in the real code.
+	{"what a swap of the term that is stored late has decided raises no version", []edit{
+		{"engine/turn.go", `	if t.catalog.Revision > l.CatalogRevision && len`, `	if false && len`},
+	}},
+	{"a change of others below an own write is not told", []edit{
+		{"engine/ledger/watch.go", `others := o.untold > *covered`, `others := false`},
+	}},
+	{"a run names a version that its leader does not know", []edit{
+		{"engine/plan/slots.go", `ok && v.Number < r.Version {`, `ok && false {`},
+	}},
+	{"the word of an app is judged by another version", []edit{
+		{"engine/tell.go", `job.Async = job.Async || !kept`, `_ = kept`},
+	}},
 	{"an instant that was blocked ahead of time is forgotten", []edit{
-		{"engine/plan/plan.go", `now.lags = due || ok && now.at.Before(p.l.Watermark)`, `now.lags = due`},
+		{"engine/plan/turns.go", `now.lags = due || c.ok && now.at.Before(p.l.Watermark)`, `now.lags = due`},
 	}},
 	{"the index forgets what caught up behind it", []edit{
 		{"engine/plan/plan.go", `	for key := range in.Index.lags {
