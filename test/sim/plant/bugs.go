@@ -78,7 +78,7 @@ var bugs = []bug{
 	}},
 	{"a takeover is retried without a valid Lease, and a holder does not release", []edit{
 		{"engine/term.go", `cmp.Or(t.lease.Check(), e.o.ClockCheck())`, `cmp.Or(nil, e.o.ClockCheck())`},
-		{"engine/turn.go", `		t.lease.Resign(ErrTermOver)
+		{"engine/turn.go", `		t.lease.Resign(reason)
 `, ``},
 	}},
 	{"silence is counted over an API outage", []edit{
@@ -158,7 +158,7 @@ var bugs = []bug{
 `},
 	}},
 	{"a claim that is stored late is not looked for", []edit{
-		{"engine/turn.go", `lookFor   = 10 * time.Second`, `lookFor   = 0`},
+		{"engine/doubt.go", `if d.term == 0 || !e.draining`, `if d.term != -1 || !e.draining`},
 	}},
 	{"a run that was reported as running is not handed back", []edit{
 		{"engine/plan/settle.go", `r.Node != node || !r.State.Claimed() {`, `r.Node != node || r.State != run.StatePending {`},

@@ -31,7 +31,8 @@ var decisionBugs = []bug{
 `},
 	}},
 	{name: "an edit has a limited trigger count anew", edits: []edit{
-		{"engine/plan/definitions.go", `s.since = last.since`, `s.since = v.Number`},
+		{"engine/plan/definitions.go", `s.rules = rulesOf(&c, t)`, `s.rules = rulesOf(&c, t)
+			s.rules.counted += string(rune('a' + v.Number))`},
 	}},
 	{name: "a fixed delay is a second too short", edits: []edit{
 		{"engine/plan/track.go", `at, ok = s.timeline.Next(remembered.LastEnd)
