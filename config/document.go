@@ -89,6 +89,9 @@ func (d *decoder) document(root *node) Document {
 		return Document{}
 	}
 	o := d.object(root, at)
+	if d.manifest(o) {
+		return Document{}
+	}
 	def := d.defaults(o)
 	def.calendars = d.calendars(o)
 

@@ -129,12 +129,21 @@ func (o *object) done() {
 }
 
 func (o *object) hint(key string) string {
+	if there := foreignHint(key, o.known); there != "" {
+		return there
+	}
+	if cronRest.MatchString(key) {
+		return " (within braces a comma ends what is not in quotes: put the whole schedule in quotes)"
+	}
 	if near := nearest(key, o.known); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	for _, home := range keyHomes {
 		for _, k := range home.keys {
 			if key == k || len(k) >= 5 && strings.HasPrefix(key, k) {
+				if slices.Contains(o.known, k) { // timeoutSeconds
+					return fmt.Sprintf(" (did you mean %s?)", k)
+				}
 				return fmt.Sprintf(" (%s belongs %s)", k, home.where)
 			}
 		}

@@ -73,7 +73,7 @@ func (b *builder) parseYAML(text string) (root *node) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		b.syntaxError(err)
+		b.syntaxError(text, err)
 		return nil
 	}
 	var docs []*ast.DocumentNode
@@ -90,17 +90,27 @@ func (b *builder) parseYAML(text string) (root *node) {
 		b.fail(line, col, "a second document starts here (want one)")
 		return nil
 	}
-	y := &yamlBuilder{builder: b, anchors: make(map[string]*node)}
+	y := &yamlBuilder{builder: b, text: text, anchors: make(map[string]*node)}
 	return y.build(docs[0].Body, 0)
 }
 
-func (b *builder) syntaxError(err error) {
+func (b *builder) syntaxError(text string, err error) {
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) && syntax.Token != nil {
-		b.fail(syntax.Token.Position.Line, syntax.Token.Position.Column, "%s", syntax.Message)
+		b.unreadable(text, syntax.Token.Position.Line, syntax.Token.Position.Column, errors.New(syntax.Message))
 		return
 	}
 	b.fail(1, 1, "%w", err)
+}
+
+// unreadable says what YAML makes nothing of at a place, or which quotes are missing there.
+func (b *builder) unreadable(text string, line, col int, err error) {
+	if len(b.problems) < mostErrors { // the wrong file: to look through all of it would take minutes
+		if atLine, atCol, cause := brokenCron(text, line, col); cause != nil {
+			line, col, err = atLine, atCol, cause
+		}
+	}
+	b.fail(line, col, "%w", err)
 }
 
 // outOfBounds returns the token at which the document nests deeper, or puts more keys into one
@@ -157,6 +167,7 @@ func outOfBounds(tokens token.Tokens) (*token.Token, error) {
 // yamlBuilder makes nodes from the syntax tree.
 type yamlBuilder struct {
 	*builder
+	text      string
 	anchors   map[string]*node
 	overgrown bool
 }
@@ -227,7 +238,7 @@ func (y *yamlBuilder) buildAt(in ast.Node, depth int) *node {
 		name := in.Value.GetToken().Value
 		n, ok := y.anchors[name]
 		if !ok {
-			y.fail(line, col, "alias *%s names no anchor that is complete before it", name)
+			y.unreadable(y.text, line, col, fmt.Errorf("alias *%s names no anchor that is complete before it", name))
 			return (&node{}).at(line, col).grow()
 		}
 		return n
@@ -237,7 +248,7 @@ func (y *yamlBuilder) buildAt(in ast.Node, depth int) *node {
 				return (&node{kind: kindString, text: scalarText(scalar)}).at(line, col).grow()
 			}
 		}
-		y.fail(line, col, "tags are not supported (want plain YAML)")
+		y.unreadable(y.text, line, col, errors.New("tags are not supported (want plain YAML)"))
 		return (&node{}).at(line, col).grow()
 	case *ast.LiteralNode:
 		return (&node{kind: kindString, text: in.Value.Value}).at(line, col).grow()
