@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,7 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasecron/leasecron/api"
+	"github.com/leasecron/leasecron/api/problem"
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // newDrainCommand asks the sidecar of this pod to hand over, for preStop hooks.
@@ -134,12 +137,28 @@ func (d *drain) ask(ctx context.Context, wait time.Duration) (api.DrainStatus, e
 		return s, fmt.Errorf("read the answer of %s: %w", d.address, err)
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
-		return s, fmt.Errorf("%s answered %s: %s", target.String(), resp.Status, strings.TrimSpace(string(body)))
+		return s, refusal(d.address, resp, body)
 	}
 	if err := json.Unmarshal(body, &s); err != nil || s.State == "" {
-		return s, fmt.Errorf("%s does not answer as a sidecar does: %.200s", target.String(), body)
+		return s, foreign(d.address, resp)
 	}
 	return s, nil
+}
+
+// refusal says in one line why a sidecar does not do what it was asked for, or that no sidecar answered.
+func refusal(address string, resp *http.Response, body []byte) error {
+	var p problem.Problem
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind != problem.ContentType || json.Unmarshal(body, &p) != nil || p.Status != resp.StatusCode {
+		return foreign(address, resp)
+	}
+	return fmt.Errorf("the sidecar at %s answered %d %s: %s", address, resp.StatusCode, http.StatusText(resp.StatusCode), run.OneLine(p.Detail, 1024))
+}
+
+// foreign says that something else answered. What it said is a page for somebody else.
+func foreign(address string, resp *http.Response) error {
+	return fmt.Errorf("%s answered %s: this is not a sidecar's API (LEASECRON_API_LISTEN of the sidecar, or --address, says where that is)",
+		address, strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))))
 }
 
 // tell prints what is new.

@@ -109,11 +109,47 @@ func TestDrainCommandWithoutASidecar(t *testing.T) {
 		}
 		return out.String()
 	}
-	if out := run(); !strings.Contains(out, "404") {
-		t.Errorf("something else at the address: %s", out)
+	if out, want := run(), "sidecar: "+address+" answered 404 Not Found: this is not a sidecar's API"; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
+		t.Errorf("something else at the address: %q, want one line that begins with %q", out, want)
 	}
 	server.Close()
 	if out := run(); !strings.Contains(out, fmt.Sprintf("no sidecar answers at %s", address)) {
 		t.Errorf("nothing at the address: %s", out)
+	}
+}
+
+// Whatever answers, the command says one line about it, and nothing of a page.
+func TestDrainCommandIsAnsweredByOthers(t *testing.T) {
+	const page = "<!DOCTYPE html>\n<html>\n<body>hello</body>\n</html>\n"
+	tests := map[string]struct {
+		kind   string
+		status int
+		body   string
+		want   string
+	}{
+		"a page":                        {"text/html", 200, page, "200 OK: this is not a sidecar's API"},
+		"a page about an error":         {"text/html", 404, page, "404 Not Found: this is not a sidecar's API"},
+		"another program's JSON":        {"application/json", 200, `{"status":"ok"}`, "200 OK: this is not a sidecar's API"},
+		"another program's error":       {"application/json", 500, `{"detail":"hello"}`, "500 Internal Server Error: this is not a sidecar's API"},
+		"a status that nobody knows":    {"text/html", 799, page, "799: this is not a sidecar's API"},
+		"a sidecar that refuses":        {"application/problem+json; charset=utf-8", 503, `{"status":503,"detail":"too many\ndrains wait"}`, "503 Service Unavailable: too many drains wait"},
+		"a problem of another's status": {"application/problem+json", 503, `{"status":200,"detail":"hello"}`, "this is not a sidecar's API"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
+				_, _ = w.Write([]byte(tt.body))
+			}))
+			defer server.Close()
+			address := server.Listener.Addr().String()
+			var out bytes.Buffer
+			code := Main(t.Context(), []string{"drain", "--address", address}, nil, Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+			got := out.String()
+			if code != 1 || !strings.Contains(got, address) || !strings.Contains(got, tt.want) || strings.Count(got, "\n") != 1 || strings.Contains(got, "hello") {
+				t.Errorf("sidecar drain = %d, %q; want 1 and one line with %s and %q", code, got, address, tt.want)
+			}
+		})
 	}
 }

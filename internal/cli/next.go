@@ -44,7 +44,8 @@ of which all but expr may be left out, and answers each with a line, in the same
 Other members of a line are ignored, and so are the other flags. An empty line has no answer.
 
 The exit code is 0 when it was answered, also with "no instant", with warnings, or with errors in
-the lines of a batch; 2 when the expression or a flag is not valid; 1 when stdin or stdout fails.`,
+the lines of a batch; 2 when the expression or a flag is not valid, or its date exists in no year; 1 when
+stdin or stdout fails.`,
 		Example: `  sidecar next "0 9 * * MON-FRI" --tz Asia/Shanghai
   sidecar next "0 0 22 L * ?" --after 2026-01-01T00:00:00Z --count 12 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -122,6 +123,9 @@ type nextAnswer struct {
 func (q nextQuery) answer(now time.Time) (*nextAnswer, error) {
 	line, after, err := q.compile(now)
 	if err != nil {
+		return nil, err
+	}
+	if err := line.Schedule().Validate(); err != nil { // a date that exists in no year, which validate refuses too
 		return nil, err
 	}
 	instants, err := q.list(line, after)

@@ -45,9 +45,9 @@ func TestNextText(t *testing.T) {
 			out:  "every day at 02:30 America/New_York\n2026-01-01T07:30:00Z  Thu 2026-01-01 02:30:00 -05:00\n",
 			err:  "warning: 2026-03-08 02:30:00 does not exist in America/New_York, the clock skips it: it is left out\n",
 		},
-		"a date that exists in no year has no instant": { // R056, R057
-			args: []string{"0 0 30 2 *", "--after", "2026-01-01T00:00:00Z"},
-			out:  "on day 30 of the month at 00:00 in February UTC\nno instant\n",
+		"a year that is over has no instant": {
+			args: []string{"0 0 0 1 1 ? 2020", "--after", "2026-01-01T00:00:00Z"},
+			out:  "on day 1 of the month at 00:00 in January in 2020 UTC\nno instant\n",
 			err:  "warning: there is no instant after 2026-01-01T00:00:00Z\n",
 		},
 		"a fixed delay counts from the start, as often as it may": {
@@ -103,6 +103,8 @@ func TestNextRefuses(t *testing.T) {
 		want string
 	}{
 		"an invalid expression":            {[]string{"61 * * * *"}, "minute field: 61 is out of range 0-59"},
+		"a date that exists in no year":    {[]string{"0 0 30 2 *"}, "names a date that exists in no year"}, // R056, R057
+		"the same as JSON":                 {[]string{"cron 0 0 31 4 * tz=Asia/Shanghai", "-o", "json"}, "names a date that exists in no year"},
 		"an unknown zone":                  {[]string{"0 3 * * *", "--tz", "Europe/Berlim"}, "did you mean Europe/Berlin?"}, // R050
 		"a zone in the expression":         {[]string{"CRON_TZ=Europe/Paris 0 8 * * *"}, "tz=Europe/Paris"},                 // R052
 		"two zones":                        {[]string{"0 8 * * * tz=Europe/Paris", "--tz", "UTC"}, "give it once"},          // R052

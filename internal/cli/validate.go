@@ -27,7 +27,7 @@ func newValidateCommand(environ map[string]string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check jobs documents and print when their triggers are due",
-		Long: `validate reads jobs documents as the sidecar does. It prints the next five instants of each
+		Long: `validate reads jobs documents as the sidecar does, - from standard input. It prints the next five instants of each
 trigger, or every error with file, line and column; warnings go to stderr. For a fixed delay it
 assumes runs that take no time.
 
@@ -39,13 +39,23 @@ triggers, and which of their instants disappear and appear.
 
 Exit codes: 0 all of them are good, 2 at least one is not.`,
 		Example: `  sidecar validate jobs.yaml
-  sidecar validate jobs.yaml --against deployed.yaml -o json`,
+  sidecar validate jobs.yaml --against deployed.yaml -o json
+  kubectl get configmap shop-jobs -o jsonpath='{.data.jobs\.yaml}' | sidecar validate -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("validate takes the names of jobs files, as in sidecar validate jobs.yaml")}
 			}
 			if against != "" && len(args) > 1 {
 				return usageError{fmt.Errorf("validate --against takes one jobs file, but has %d", len(args))}
+			}
+			streams := 0
+			for _, name := range append([]string{against}, args...) {
+				if name == "-" {
+					streams++
+				}
+			}
+			if streams > 1 {
+				return usageError{errors.New("only one of the documents can be - for standard input")}
 			}
 			return nil
 		},
@@ -66,6 +76,7 @@ Exit codes: 0 all of them are good, 2 at least one is not.`,
 			default:
 				return usageError{fmt.Errorf("--output: %q is not known, want text or json", output)}
 			}
+			v.in = cmd.InOrStdin()
 			v.json, v.out, v.warnings = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if against != "" {
 				return v.compare(against, args[0])
@@ -108,7 +119,16 @@ type validation struct {
 	opts          config.Options
 	now           time.Time
 	json          bool
+	in            io.Reader
 	out, warnings io.Writer
+}
+
+// read reads a document from a file, or from standard input where it is called "-".
+func (v validation) read(path string) source.Update {
+	if path == "-" {
+		return source.ReadStream(inputName(path), v.in, v.opts, v.now)
+	}
+	return source.ReadFile(path, v.opts, v.now)
 }
 
 // check judges each file by itself. All are looked at, also after a bad one.
@@ -119,7 +139,7 @@ func (v validation) check(paths []string) error {
 		r, err := v.report(path)
 		if err != nil {
 			problems = append(problems, err)
-			r = &fileReport{File: path, Errors: strings.Split(err.Error(), "\n")}
+			r = &fileReport{File: inputName(path), Errors: strings.Split(err.Error(), "\n")}
 		} else if !v.json {
 			if err := r.writeText(v.out, v.warnings); err != nil {
 				return err
@@ -172,7 +192,8 @@ type crowdReport struct {
 }
 
 func (v validation) report(path string) (*fileReport, error) {
-	update := source.ReadFile(path, v.opts, v.now)
+	update := v.read(path)
+	path = inputName(path)
 	if update.Err != nil {
 		return nil, update.Err
 	}

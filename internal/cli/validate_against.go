@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasecron/leasecron/config/source"
 	"github.com/leasecron/leasecron/internal/review"
 )
 
 // compare prints what changes where the new document replaces the old one.
 func (v validation) compare(oldPath, newPath string) error {
-	before, after := source.ReadFile(oldPath, v.opts, v.now), source.ReadFile(newPath, v.opts, v.now)
+	before, after := v.read(oldPath), v.read(newPath)
 	if err := errors.Join(before.Err, after.Err); err != nil {
 		return usageError{err}
 	}
@@ -21,7 +20,7 @@ func (v validation) compare(oldPath, newPath string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	r := newAgainstReport(oldPath, newPath, d)
+	r := newAgainstReport(inputName(oldPath), inputName(newPath), d)
 	if v.json {
 		return writeJSON(v.out, r)
 	}

@@ -157,3 +157,50 @@ func TestSchemaCommandPrintsThePublishedSchema(t *testing.T) {
 		t.Errorf("sidecar schema differs from the published one:\n%s", diff)
 	}
 }
+
+// "-" is standard input, as it is for pack and inject.
+func TestValidateReadsStandardInput(t *testing.T) {
+	const good = "jobs:\n  - {name: a, path: /a, schedule: manual}\n"
+	tests := map[string]struct {
+		args           []string
+		in             string
+		out, err, file string
+	}{
+		"a good document":         {args: []string{"-"}, in: good, out: "standard input: OK, 1 job"},
+		"one that is bad":         {args: []string{"-"}, in: "jobs:\n  - {name: a}\n", err: "standard input:2:5: jobs[0] (job a): path is missing"},
+		"beside files":            {args: []string{"jobs.yaml", "-"}, in: good, file: good, out: "standard input: OK, 1 job"},
+		"as JSON":                 {args: []string{"-", "-o", "json"}, in: good, out: `"file": "standard input"`},
+		"the new one of two":      {args: []string{"-", "--against", "jobs.yaml"}, in: good, file: good, out: "standard input"},
+		"the old one of two":      {args: []string{"jobs.yaml", "--against", "-"}, in: good, file: good, out: "standard input"},
+		"both of two":             {args: []string{"-", "--against", "-"}, in: good, err: "only one of the documents can be - for standard input"},
+		"twice":                   {args: []string{"-", "-"}, in: good, err: "only one of the documents can be - for standard input"},
+		"nothing":                 {args: []string{"-"}, err: "the document is empty"},
+		"a file beside it":        {args: []string{"-"}, in: "calendars: {c: {ics: jobs.yaml}}\njobs: []\n", file: "x", err: "standard input:1:22: calendars.c.ics"},
+		"no file in a folder":     {args: []string{"-"}, in: "calendars: {c: {ics: ../c.ics}}\njobs: []\n", err: "no name of a file in the working folder"},
+		"more than a document is": {args: []string{"-"}, in: strings.Repeat("# long\n", 200_000), err: "want at most"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if tt.file != "" {
+				if err := os.WriteFile("jobs.yaml", []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out bytes.Buffer
+			cmd := newValidateCommand(nil)
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetIn(strings.NewReader(tt.in))
+			cmd.SetOut(&out)
+			cmd.SetErr(&bytes.Buffer{})
+			cmd.SetArgs(tt.args)
+			err := cmd.Execute()
+			switch {
+			case tt.err == "" && (err != nil || !strings.Contains(out.String(), tt.out)):
+				t.Errorf("validate %v = %v\n%swant %q", tt.args, err, out.String(), tt.out)
+			case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || !errors.As(err, new(usageError))):
+				t.Errorf("validate %v = %v, want a usage error with %q", tt.args, err, tt.err)
+			}
+		})
+	}
+}
