@@ -52,7 +52,7 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 		defer func() { s.finish(rec, r, begin, recover()) }()
 		handler, pattern := mux.Handler(r)
 		if pattern == "" {
-			noRoute(rec, r, handler)
+			noRoute(rec, r, handler, s.elsewhere(mux, r))
 			return
 		}
 		admission.serve(mux, pattern, rec, r)
@@ -90,16 +90,33 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 
 // noRoute answers a request that the mux has no route for, in the shape of all other errors:
 // the mux knows whether it was the path or the method.
-func noRoute(w http.ResponseWriter, r *http.Request, muxAnswer http.Handler) {
+func noRoute(w http.ResponseWriter, r *http.Request, muxAnswer http.Handler, elsewhere string) {
 	probe := &headerRecorder{header: http.Header{}}
 	muxAnswer.ServeHTTP(probe, r)
-	p := problem.Status(http.StatusNotFound, "there is nothing at this path")
+	p := problem.Status(http.StatusNotFound, "there is nothing at this path"+elsewhere)
 	if probe.status == http.StatusMethodNotAllowed {
 		allow := probe.header.Get("Allow")
 		w.Header().Set("Allow", allow)
 		p = problem.Status(http.StatusMethodNotAllowed, "this path answers "+allow+" only")
 	}
 	writeProblem(w, r, p)
+}
+
+// elsewhere says where a request that mux has no route for is answered, empty if it is nowhere. It names the
+// port and its setting: the address is no business of whoever asks at the wrong one.
+func (s *Server) elsewhere(mux *http.ServeMux, r *http.Request) string {
+	other, where := s.api, "to programs in the same pod"
+	if s.api != nil && mux == s.api.mux {
+		other, where = s.pod, "to the pod network"
+	}
+	if other == nil {
+		return ""
+	}
+	if _, pattern := other.mux.Handler(r); pattern == "" {
+		return ""
+	}
+	_, port, _ := net.SplitHostPort(other.listening())
+	return fmt.Sprintf(" on this port: port %s (%s) answers it, %s", port, other.setting, where)
 }
 
 // strictQuery refuses query parameters that are not known, or that come twice: a misspelled

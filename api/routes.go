@@ -12,7 +12,7 @@ import (
 )
 
 // podRoutes are what the pod network may ask for.
-func (s *Server) podRoutes() http.Handler {
+func (s *Server) podRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	s.commonRoutes(mux)
 	// The old leader-elector sidecars answered here.
@@ -29,16 +29,16 @@ func (s *Server) podRoutes() http.Handler {
 			CoalesceGather:      true,
 		})))
 	}
-	return s.wrap(mux)
+	return mux
 }
 
 // apiRoutes are what programs in the same pod may ask for.
-func (s *Server) apiRoutes() http.Handler {
+func (s *Server) apiRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	s.commonRoutes(mux)
 	mux.HandleFunc("GET /{$}", index)
 	s.v1(mux)
-	return guardLoopback(s.wrap(mux))
+	return mux
 }
 
 // commonRoutes are served on both addresses.

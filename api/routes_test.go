@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -99,6 +100,45 @@ func TestMetricsAreForThePodNetworkOnly(t *testing.T) {
 	for _, url := range []string{w.api + "/metrics", w.pod + "/v1/info", w.pod + "/v1/jobs", w.pod + "/v1"} {
 		if a := get(t, url); a.status != 404 {
 			t.Errorf("GET %s = %d, want 404", url, a.status)
+		}
+	}
+}
+
+// What the other port answers is told with its port and setting, and nothing more of its address.
+func TestTheWrongPortNamesTheRightOne(t *testing.T) {
+	w := serve(t, nil)
+	port := func(base string) string { return base[strings.LastIndex(base, ":")+1:] }
+	toAPI := "there is nothing at this path on this port: port " + port(w.api) + " (LEASECRON_API_LISTEN) answers it, to programs in the same pod"
+	toPod := "there is nothing at this path on this port: port " + port(w.pod) + " (LEASECRON_LISTEN) answers it, to the pod network"
+	tests := map[string]struct{ url, want string }{
+		"the jobs":                   {w.pod + "/v1/jobs", toAPI},
+		"one of them":                {w.pod + "/v1/jobs/a", toAPI},
+		"a drain":                    {w.pod + "/drain", toAPI},
+		"the metrics":                {w.api + "/metrics", toPod},
+		"what is nowhere":            {w.pod + "/v1/nothing", "there is nothing at this path"},
+		"what is nowhere, asked":     {w.api + "/v2", "there is nothing at this path"},
+		"what takes another request": {w.pod + "/v1/jobs/a/enqueue", "there is nothing at this path"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var p struct{ Detail string }
+			a := get(t, tt.url)
+			if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.status != 404 || p.Detail != tt.want {
+				t.Errorf("GET %s = %d %s, want 404 with %q (%v)", tt.url, a.status, a.body, tt.want, err)
+			}
+		})
+	}
+	for _, change := range []func(*api.Options){func(o *api.Options) { o.Address = "" }, func(o *api.Options) { o.APIAddress = "" }} {
+		w := serve(t, change)
+		for _, base := range []string{w.pod, w.api} {
+			if base == "http://" {
+				continue
+			}
+			for _, path := range []string{"/metrics", "/v1/jobs"} {
+				if a := get(t, base+path); a.status == 404 && strings.Contains(a.body, "LEASECRON") {
+					t.Errorf("GET %s%s names a port that is not served: %s", base, path, a.body)
+				}
+			}
 		}
 	}
 }

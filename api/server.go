@@ -70,6 +70,7 @@ type Server struct {
 type endpoint struct {
 	setting  string
 	address  string
+	mux      *http.ServeMux
 	server   *http.Server
 	listener net.Listener
 	bound    string // where Listen opened it, the port filled in
@@ -91,19 +92,21 @@ func New(opts Options) (*Server, error) {
 	}
 	s.log = s.log.With(slog.String(logkey.Component, "api"))
 	if opts.Address != "" {
-		s.pod = s.endpoint(settingListen, opts.Address, s.podRoutes())
+		mux := s.podRoutes()
+		s.pod = s.endpoint(settingListen, opts.Address, mux, s.wrap(mux))
 	}
 	if opts.APIAddress != "" {
 		if err := checkLoopback(opts.APIAddress); err != nil {
 			return nil, &ListenError{Setting: settingAPIListen, Address: opts.APIAddress, Err: err}
 		}
-		s.api = s.endpoint(settingAPIListen, opts.APIAddress, s.apiRoutes())
+		mux := s.apiRoutes()
+		s.api = s.endpoint(settingAPIListen, opts.APIAddress, mux, guardLoopback(s.wrap(mux)))
 	}
 	return s, nil
 }
 
-func (s *Server) endpoint(setting, address string, handler http.Handler) *endpoint {
-	return &endpoint{setting: setting, address: address, server: &http.Server{
+func (s *Server) endpoint(setting, address string, mux *http.ServeMux, handler http.Handler) *endpoint {
+	return &endpoint{setting: setting, address: address, mux: mux, server: &http.Server{
 		Handler:           trackRequests(handler),
 		ConnContext:       withConn,
 		ReadHeaderTimeout: readHeaderTimeout,
