@@ -97,5 +97,5 @@ func (c *Client) deliver(ctx context.Context, a run.Attempt, g *gate, retryUntil
 	if err != nil {
 		return failure(ctx, g, err)
 	}
-	return answer(resp, g, a, target, token)
+	return answer(resp, g, a, target, token, c.signer != nil)
 }

@@ -30,7 +30,7 @@ const (
 
 // answer turns a response into an outcome. The status line is the verdict; the body is only its
 // message, and one that is cut off, too long or too slow does not change the verdict.
-func answer(resp *http.Response, g *gate, a run.Attempt, target address, token string) run.Outcome {
+func answer(resp *http.Response, g *gate, a run.Attempt, target address, token string, signed bool) run.Outcome {
 	// Reading ends with the body, at the limit, or with the attempt's context. The byte beyond
 	// the limit tells a body that ends there, whose connection can be used again.
 	var body []byte
@@ -53,7 +53,7 @@ func answer(resp *http.Response, g *gate, a run.Attempt, target address, token s
 	out.Code = run.CodeFailed
 	out.Retryable = retryableStatus(resp.StatusCode)
 	out.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
-	if hint := statusHint(resp.StatusCode, a.Method, target); hint != "" {
+	if hint := statusHint(resp.StatusCode, a, target, signed, text); hint != "" {
 		out.Message = clip(strings.TrimSuffix(hint+": "+text, ": "))
 	}
 	if out.Message == "" {
@@ -74,20 +74,38 @@ func retryableStatus(status int) bool {
 	}
 }
 
-// statusHint says what to do about a status that comes from configuration rather than work.
-func statusHint(status int, method string, target address) string {
+// statusHint says what to do about a status that comes from configuration rather than work. said is what
+// the app has to say of it.
+func statusHint(status int, a run.Attempt, target address, signed bool, said string) string {
 	line := statusLine(status)
 	switch {
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		return fmt.Sprintf("%s for %s %s: does the app serve it there? check the job's target, path and method",
-			line, method, clip(target.url.EscapedPath()))
+			line, a.Method, clip(target.url.EscapedPath()))
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return line + ": does the job need a bearerFile?"
+		return line + ": " + credentialsHint(a.BearerFile != "", signed, strings.Contains(strings.ToLower(said), "signature"))
 	case status >= 300 && status < 400:
 		return line + ": redirects are not followed, name the final address in the job"
 	default:
 		return ""
 	}
+}
+
+// credentialsHint asks about what the app checks: the signature first, where there is one, and alone where the
+// app has named it.
+func credentialsHint(bearer, signed, named bool) string {
+	token := "does the job need a bearerFile?"
+	if bearer {
+		token = "does the app accept the token in the job's bearerFile?"
+	}
+	if !signed {
+		return token
+	}
+	secret := "do sidecar and app have the same signing secret (LEASECRON_SIGNING_SECRET_FILES)?"
+	if named {
+		return secret
+	}
+	return secret + " " + token
 }
 
 func statusLine(status int) string {

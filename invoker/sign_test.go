@@ -303,3 +303,43 @@ func TestTheSignerLooksByItself(t *testing.T) {
 		}
 	})
 }
+
+// Where requests are signed, an app that refuses one has most likely another secret.
+func TestARefusalOfASignedRequestAsksForTheSecretFirst(t *testing.T) {
+	t.Parallel()
+	secrets := newMount(t, map[string]string{"s": secretText(1, 32), "token": "abc"})
+	signer, err := invoker.NewSigner([]string{secrets.path("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		secret = "do sidecar and app have the same signing secret (LEASECRON_SIGNING_SECRET_FILES)?"
+		needed = "does the job need a bearerFile?"
+		good   = "does the app accept the token in the job's bearerFile?"
+	)
+	tests := map[string]struct {
+		signer *invoker.Signer
+		bearer string
+		status int
+		body   string
+		want   string
+	}{
+		"signed":                           {signer, "", 401, "", "the app answered 401 Unauthorized: " + secret + " " + needed},
+		"signed, and the app says it":      {signer, "", 401, "no Signature matches", "the app answered 401 Unauthorized: " + secret + ": no Signature matches"},
+		"signed, and refused as forbidden": {signer, "", 403, "go away", "the app answered 403 Forbidden: " + secret + " " + needed + ": go away"},
+		"signed, with a token":             {signer, secrets.path("token"), 401, "", "the app answered 401 Unauthorized: " + secret + " " + good},
+		"not signed":                       {nil, "", 401, "no signature", "the app answered 401 Unauthorized: " + needed + ": no signature"},
+		"not signed, with a token":         {nil, secrets.path("token"), 401, "", "the app answered 401 Unauthorized: " + good},
+	}
+	target := startApp(t, app.Options{})
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			target.Script("/", app.Reply(tt.status, tt.body))
+			a := attempt(target.URL() + "/")
+			a.BearerFile = tt.bearer
+			if got := invoke(newClient(t, invoker.Options{Signer: tt.signer}), a); got.Message != tt.want {
+				t.Errorf("message %q, want %q", got.Message, tt.want)
+			}
+		})
+	}
+}
