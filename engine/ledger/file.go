@@ -56,6 +56,14 @@ func OpenFile(path string) (*File, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("open the ledger file %s: %s is not a folder", path, filepath.Dir(path))
 	}
+	// Looked at before anything is left beside it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		hint := "name another one"
+		if info.IsDir() {
+			hint = "name a file in it, such as " + filepath.Join(path, "ledger")
+		}
+		return nil, fmt.Errorf("open the ledger file %s: it is not a regular file: %s", path, hint)
+	}
 	lock, err := acquire(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger file %s: %w", path, err)

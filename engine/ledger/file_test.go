@@ -204,7 +204,7 @@ func TestOpenFileRefuses(t *testing.T) {
 			path: held, want: []string{held, fmt.Sprintf("process %d has it open", os.Getpid()), held + ".lock"},
 		},
 		"a folder in the place of the file": {
-			path: folder, want: []string{folder, "not a regular file"},
+			path: folder, want: []string{folder, "not a regular file", filepath.Join(folder, "ledger")},
 		},
 		"a folder that does not exist": {
 			path: filepath.Join(dir, "none", "ledger"), want: []string{"its folder"},
@@ -223,6 +223,9 @@ func TestOpenFileRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+	if _, err := os.Lstat(folder + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("beside the folder that was refused lies its lock: %v", err)
 	}
 }
 
