@@ -75,21 +75,28 @@ func (e *Engine) heard(id string, percent *int, text string) (alive Alive, known
 }
 
 // asHeld shows runs as this node knows them, where it is ahead of the ledger: that a request has been
-// sent, and what the app has said since.
+// sent, and what the app has said since. A run of which no request has begun, because the app cannot be
+// reached, is pending, also where the ledger calls it running lest somebody take it for surely not sent.
 func (e *Engine) asHeld(runs []run.Run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range runs {
 		r := &runs[i]
-		h := e.held[r.ID]
-		if h == nil || !h.inFlight() || !r.State.Claimed() {
+		if !r.State.Claimed() {
 			continue
 		}
-		r.State = run.StateRunning
-		if r.FiredAt.IsZero() {
+		h := e.held[r.ID]
+		held := h != nil && h.inFlight()
+		if held && r.FiredAt.IsZero() {
 			r.FiredAt = h.run.FiredAt
 		}
-		if h.open.said != nil {
+		switch {
+		case r.FiredAt.IsZero():
+			r.State = run.StatePending
+		case held:
+			r.State = run.StateRunning
+		}
+		if held && h.open.said != nil {
 			r.Progress = h.open.said
 		}
 	}

@@ -35,7 +35,7 @@ func (e *Engine) Jobs(ctx context.Context) ([]JobStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.jobs(e.wall()), nil
+	return v.jobs(e.wall(), e.unsent()), nil
 }
 
 func (e *Engine) look(ctx context.Context) (*view, error) {
@@ -94,13 +94,13 @@ func (e *Engine) compiled(catalog *state.Catalog) *plan.Definitions {
 	return plan.Compile(catalog)
 }
 
-// jobs describes the jobs by what the documents say alone.
-func (v *view) jobs(now time.Time) []JobStatus {
+// jobs describes the jobs by what the documents say, and by which runs this node has surely not sent.
+func (v *view) jobs(now time.Time, unsent map[string]bool) []JobStatus {
 	names := v.definitions.Names()
 	jobs := make([]JobStatus, len(names))
 	for i, name := range names {
 		jobs[i] = v.job(name, now)
-		jobs[i].Latest = jobs[i].Merge(state.Latest{LastStart: v.ledger.Sent(name, now)})
+		jobs[i].Latest = jobs[i].Merge(state.Latest{LastStart: v.ledger.Sent(name, now, unsent)})
 	}
 	return jobs
 }

@@ -20,6 +20,7 @@ func (e *Engine) Status() Status {
 	e.mu.Lock()
 	s.Held = len(e.held)
 	started := make(map[string]state.Latest) // by job: what the ledger is told only when a run ends
+	unsent := e.unsentLocked()
 	for _, h := range e.held {
 		if v.leading {
 			latest := started[h.run.Key.Job]
@@ -35,11 +36,28 @@ func (e *Engine) Status() Status {
 		return s
 	}
 	s.CatalogError, s.HistoryError = v.refused, e.flush.refusedBecause()
-	s.Jobs = v.jobs(e.wall())
+	s.Jobs = v.jobs(e.wall(), unsent)
 	for i := range s.Jobs {
 		s.Jobs[i].Latest = s.Jobs[i].Merge(started[s.Jobs[i].Job.Name])
 	}
 	return s
+}
+
+// unsent are the runs that this node has and of which no request has begun.
+func (e *Engine) unsent() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unsentLocked()
+}
+
+func (e *Engine) unsentLocked() map[string]bool {
+	ids := make(map[string]bool)
+	for id, h := range e.held {
+		if h.run.FiredAt.IsZero() {
+			ids[id] = true
+		}
+	}
+	return ids
 }
 
 // expectedWithin is how many instants of a trigger may pass without a success of its job before that

@@ -94,18 +94,18 @@ func statusHint(status int, a run.Attempt, target address, signed bool, said str
 // credentialsHint asks about what the app checks: the signature first, where there is one, and alone where the
 // app has named it.
 func credentialsHint(bearer, signed, named bool) string {
-	token := "does the job need a bearerFile?"
+	hint := "does the job need a bearerFile?"
 	if bearer {
-		token = "does the app accept the token in the job's bearerFile?"
+		hint = "does the app accept the token in the job's bearerFile?"
 	}
 	if !signed {
-		return token
+		return hint
 	}
 	secret := "do sidecar and app have the same signing secret (LEASECRON_SIGNING_SECRET_FILES)?"
 	if named {
 		return secret
 	}
-	return secret + " " + token
+	return secret + " " + hint
 }
 
 func statusLine(status int) string {

@@ -86,11 +86,12 @@ func (l *Ledger) Unfinished(job string) int {
 }
 
 // Sent returns when the newest claimed run of a job was due, if that is not after now; zero: there is
-// none. It may have been sent since, although its node has told nothing of it yet.
-func (l *Ledger) Sent(job string, now time.Time) time.Time {
+// none. It may have been sent since, although its node has told nothing of it yet. Those that are known
+// not to have been, by ID, do not count.
+func (l *Ledger) Sent(job string, now time.Time, unsent map[string]bool) time.Time {
 	var at time.Time
 	for i := range l.Runs {
-		if r := &l.Runs[i]; r.Key.Job == job && r.State.Claimed() && !r.DueAt.After(now) {
+		if r := &l.Runs[i]; r.Key.Job == job && r.State.Claimed() && !r.DueAt.After(now) && !unsent[r.ID] {
 			at = later(at, r.DueAt)
 		}
 	}
