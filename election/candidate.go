@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -61,10 +62,23 @@ func (c *candidate) observe(event Event) {
 
 // wait notes why this process does not lead, for Status and, once per reason, for the log.
 func (c *candidate) wait(ctx context.Context, reason string, attrs ...slog.Attr) {
+	c.waitAt(ctx, slog.LevelInfo, reason, attrs...)
+}
+
+// ineligible is wait for what Options.Eligible says.
+func (c *candidate) ineligible(ctx context.Context, err error) {
+	level := slog.LevelInfo
+	if errors.Is(err, ErrUndecided) {
+		level = slog.LevelDebug
+	}
+	c.waitAt(ctx, level, fmt.Errorf("%w: %w", ErrIneligible, err).Error())
+}
+
+func (c *candidate) waitAt(ctx context.Context, level slog.Level, reason string, attrs ...slog.Attr) {
 	c.setWaiting(reason)
 	if c.told != reason {
 		c.told = reason
-		c.log.LogAttrs(ctx, slog.LevelInfo, "waiting to lead", append(attrs, slog.String(logkey.Reason, reason))...)
+		c.log.LogAttrs(ctx, level, "waiting to lead", append(attrs, slog.String(logkey.Reason, reason))...)
 	}
 }
 

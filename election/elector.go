@@ -39,6 +39,8 @@ var (
 	ErrForeign = errors.New("the lease object belongs to another workload")
 	// ErrIneligible: this sidecar may not lead for now, as Options.Eligible says.
 	ErrIneligible = errors.New("not eligible to lead")
+	// ErrUndecided: Options.Eligible cannot tell yet. An error of it that wraps this is no news to an operator.
+	ErrUndecided = errors.New("not known yet")
 	// ErrResigned: the work of the term gave it up.
 	ErrResigned = errors.New("the term was given up")
 )

@@ -125,7 +125,7 @@ func (k *Kubernetes) campaign(ctx context.Context, from time.Time) (held instant
 		case m.err != nil:
 			k.complain(ctx, aboutObject, fmt.Errorf("Lease %s/%s: %w", k.opts.Namespace, k.opts.Name, m.err))
 		case eligible != nil:
-			k.wait(ctx, fmt.Errorf("%w: %w", ErrIneligible, eligible).Error())
+			k.ineligible(ctx, eligible)
 		case m.at.IsZero():
 			k.wait(ctx, m.reason)
 		case due <= 0 && silent:

@@ -37,7 +37,7 @@ func (s *Standalone) Run(ctx context.Context, lead Lead) error {
 			}
 			continue
 		}
-		s.wait(ctx, fmt.Errorf("%w: %w", ErrIneligible, err).Error())
+		s.ineligible(ctx, err)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -3,7 +3,9 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,6 +102,42 @@ func TestStandaloneAsksWhetherItMayLeadWithoutBeingTold(t *testing.T) {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run = %v, want the cause of its context's end", err)
+		}
+	})
+}
+
+// What is not known yet is no news: only what keeps a sidecar from leading is.
+func TestWhatIsNotKnownYetIsLoggedAtDebug(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var reason atomic.Pointer[error]
+		say := func(err error) { reason.Store(&err) }
+		say(fmt.Errorf("%w whether the app can be reached", election.ErrUndecided))
+		e, err := election.NewStandalone(election.Options{
+			Identity: election.NewIdentity("pod"), Eligible: func() error { return *reason.Load() },
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx, func(context.Context, *election.Lease) error { return nil }) }()
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if want := "not eligible to lead: not known yet whether the app can be reached"; e.Status().Waiting != want {
+			t.Errorf("Status().Waiting = %q, want %q", e.Status().Waiting, want)
+		}
+		say(errors.New("the app cannot be reached: refused"))
+		time.Sleep(12 * time.Second)
+		cancel()
+		<-done
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		for i, want := range [][2]string{{"level=DEBUG", "not known yet"}, {"level=INFO", "cannot be reached: refused"}} {
+			if len(lines) != 2 || !strings.Contains(lines[i], want[0]) || !strings.Contains(lines[i], want[1]) {
+				t.Fatalf("the log is\n%s\nwant two lines, the first at debug", log.String())
+			}
 		}
 	})
 }

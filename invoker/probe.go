@@ -17,6 +17,9 @@ const (
 	probeInterval = time.Second
 	// probeFailures in a row make a reachable app unreachable: one slow answer is no outage.
 	probeFailures = 3
+	// startPatience is how long an app may take to start before its absence is warned of: most are
+	// there by then, and a wrong port never is.
+	startPatience = 5 * time.Second
 )
 
 // ProbeOptions configure a [Probe]. With neither HealthURL, a target nor Check, the app counts as
@@ -33,7 +36,8 @@ type ProbeOptions struct {
 	AllowedHosts []string
 	// Check replaces both with another question. It must return when ctx ends.
 	Check func(ctx context.Context) error
-	// Log gets one line for each change. Default: none.
+	// Log gets one line for each change, and one if the app is still not there some seconds after the
+	// start. Default: none.
 	Log *slog.Logger
 }
 
@@ -50,15 +54,15 @@ type Probe struct {
 	changed   chan struct{} // closed and replaced at each change
 }
 
-// errNotProbed: nobody has asked the app yet.
-var errNotProbed = errors.New("the app was not asked yet")
+// ErrNotProbed is what [Probe.Err] returns before the first answer.
+var ErrNotProbed = errors.New("the app was not asked yet")
 
 // NewProbe returns a probe that has not asked anything yet.
 func NewProbe(o ProbeOptions) (*Probe, error) {
 	p := &Probe{
 		check:   o.Check,
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With(slog.String(logkey.Component, "probe")),
-		err:     errNotProbed,
+		err:     ErrNotProbed,
 		changed: make(chan struct{}),
 	}
 	rule, err := newTargets(o.AllowedHosts, nil)
@@ -106,18 +110,23 @@ func (p *Probe) Run(ctx context.Context) error {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	failures := 0
+	begun, unseen := time.Now(), true // whether its absence is still to be warned of
 	for {
 		err := p.ask(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
-			failures = 0
+			failures, unseen = 0, false
 			p.set(ctx, nil)
 		default:
 			// While it is down already, each failure still brings the newest reason.
 			if failures++; failures >= probeFailures || !p.Reachable() {
 				p.set(ctx, err)
+			}
+			if unseen && time.Since(begun) >= startPatience {
+				unseen = false
+				p.log.LogAttrs(ctx, slog.LevelWarn, "app not reachable since the start, nothing runs until it is", logkey.Err(err))
 			}
 		}
 		select {

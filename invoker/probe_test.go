@@ -3,6 +3,7 @@ package invoker_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -110,6 +111,66 @@ func TestProbeTellsEachChangeOnce(t *testing.T) {
 			t.Errorf("Run() = %v", err)
 		}
 	})
+}
+
+// An app that is not there is warned of once at the start too, when it has had time to come up, and later at
+// each loss.
+func TestProbeWarnsOfAnAppThatIsNotThere(t *testing.T) {
+	const (
+		absent = "WARN app not reachable since the start, nothing runs until it is: no"
+		came   = "INFO app became reachable: "
+		lost   = "WARN app became unreachable: no"
+	)
+	tests := map[string]struct {
+		up   func(second int) bool
+		want []string
+	}{
+		"there at once":                 {func(int) bool { return true }, []string{came}},
+		"up within some seconds":        {func(s int) bool { return s >= 4 }, []string{came}},
+		"never there":                   {func(int) bool { return false }, []string{absent}},
+		"late":                          {func(s int) bool { return s >= 40 }, []string{absent, came}},
+		"there, and lost":               {func(s int) bool { return s < 10 }, []string{came, lost}},
+		"there for a moment, then lost": {func(s int) bool { return s < 1 }, []string{came, lost}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				begun := time.Now()
+				p, err := invoker.NewProbe(invoker.ProbeOptions{
+					Log: slog.New(lines{&got}),
+					Check: func(context.Context) error {
+						if tt.up(int(time.Since(begun) / time.Second)) {
+							return nil
+						}
+						return errors.New("no")
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				_ = p.Run(ctx)
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("the log (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// lines is a log as "LEVEL message: error".
+type lines struct{ to *[]string }
+
+func (lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l lines) WithAttrs([]slog.Attr) slog.Handler     { return l }
+func (l lines) WithGroup(string) slog.Handler          { return l }
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	reason := ""
+	r.Attrs(func(a slog.Attr) bool { reason = a.Value.String(); return true })
+	*l.to = append(*l.to, r.Level.String()+" "+r.Message+": "+reason)
+	return nil
 }
 
 func TestProbeWithoutTargetIsAlwaysUp(t *testing.T) {

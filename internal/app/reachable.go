@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/election"
 	"github.com/leasecron/leasecron/invoker"
 )
 
@@ -34,7 +36,11 @@ func reachable(probe *invoker.Probe) error {
 	if probe.Reachable() {
 		return nil
 	}
-	return fmt.Errorf("the app cannot be reached: %w", probe.Err())
+	err := probe.Err()
+	if errors.Is(err, invoker.ErrNotProbed) {
+		return fmt.Errorf("%w whether the app can be reached", election.ErrUndecided)
+	}
+	return fmt.Errorf("the app cannot be reached: %w", err)
 }
 
 // changes turns the probe's closed channels into the electors' that receive. It sends once at
