@@ -132,7 +132,9 @@ func TestWhatIsNotKnownYetIsLoggedAtDebug(t *testing.T) {
 		say(errors.New("the app cannot be reached: refused"))
 		time.Sleep(12 * time.Second)
 		cancel()
-		_ = <-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run = %v, want the cause of its context's end", err)
+		}
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		for i, want := range [][2]string{{"level=DEBUG", "not known yet"}, {"level=INFO", "cannot be reached: refused"}} {
 			if len(lines) != 2 || !strings.Contains(lines[i], want[0]) || !strings.Contains(lines[i], want[1]) {
