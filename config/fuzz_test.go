@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		everyKey, string(bad), "", "jobs: [", "jobs: &a [*a]", "a: &a [1]\njobs: [*a, *a]", "jobs: []\n<<: [{}, 1]",
 		`{"jobs":[{"name":"a","path":"/x","data":{"a":1e400}}]}`, "? [a]\n: b", "%YAML 1.2\n---\n", "jobs: |\n x", "- - - a: b",
-		"jobs:\n  - {name: a, path: /x, schedule: once 2026-01-01T00:00:00Z}\n", "!!str a: b", "jobs: \"\\ud800\"", "a: 'b\n\n c'", "\r\r0",
+		"jobs:\n  - {name: a, path: /x, schedule: once 2026-01-01T00:00:00Z}\n", "jobs:\n  - {schedule: */5 * * * *}", "jobs:\n  - schedule: [0 3\n", "kind: ConfigMap\napiVersion: v1\ndata: {a: b}", "!!str a: b", "\n*\n\n0\n\n.\n", "jobs: \"\\ud800\"", "a: 'b\n\n c'", "\r\r0",
 	} {
 		f.Add([]byte(seed))
 	}

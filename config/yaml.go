@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -11,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 // parseTree reads YAML or JSON. Where the node is nil, the problems say why; where it is not, they
@@ -97,7 +100,7 @@ func (b *builder) parseYAML(text string) (root *node) {
 func (b *builder) syntaxError(text string, err error) {
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) && syntax.Token != nil {
-		b.unreadable(text, syntax.Token.Position.Line, syntax.Token.Position.Column, errors.New(syntax.Message))
+		b.unreadable(text, syntax.Token.Position.Line, syntax.Token.Position.Column, errors.New(strings.ReplaceAll(syntax.Message, "\n", " ")))
 		return
 	}
 	b.fail(1, 1, "%w", err)
@@ -238,7 +241,7 @@ func (y *yamlBuilder) buildAt(in ast.Node, depth int) *node {
 		name := in.Value.GetToken().Value
 		n, ok := y.anchors[name]
 		if !ok {
-			y.unreadable(y.text, line, col, fmt.Errorf("alias *%s names no anchor that is complete before it", name))
+			y.unreadable(y.text, line, col, fmt.Errorf("alias *%s names no anchor that is complete before it", run.OneLine(name, 128))) // the library takes line breaks into it
 			return (&node{}).at(line, col).grow()
 		}
 		return n
