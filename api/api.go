@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 )
 
@@ -26,8 +27,11 @@ type Engine interface {
 	// that time, or until it is resumed if that is zero. It returns the runs that were decided before
 	// and will still run, once a leader acts by it, or [engine.ErrNoLeader].
 	Pause(ctx context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error)
-	// Resume takes a pause back; with skip the instants of the pause are passed over.
-	Resume(ctx context.Context, key run.Key, skip bool) error
+	// Resume takes a pause back; with skip the instants of the pause are passed over. It returns the
+	// pauses that still hold what was resumed.
+	Resume(ctx context.Context, key run.Key, skip bool) ([]plan.Hold, error)
+	// Everything is the pause of all jobs, nil where there is none, whichever replica is asked.
+	Everything(ctx context.Context) (*plan.Hold, error)
 	// Resolve ends a run that needs review as a person says that it ended.
 	Resolve(ctx context.Context, id string, as run.State, note string) (run.Run, error)
 	// Complete takes the app's word on how an asynchronous run ended, and returns the run once that is

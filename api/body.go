@@ -31,6 +31,8 @@ func trackRequests(next http.Handler) http.Handler {
 		}
 		defer c.waits() // for the answer to be taken, then for the next request
 		if r.ContentLength == 0 {
+			r = r.WithContext(r.Context())
+			r.Body = noBody{http.NewResponseController(w)}
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -45,6 +47,18 @@ func trackRequests(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// noBody is the body of a request that has none. Reading it is under the same limit, which has to end too.
+type noBody struct{ control *http.ResponseController }
+
+// Read implements [io.Reader].
+func (b noBody) Read([]byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Time{})
+	return 0, io.EOF
+}
+
+// Close implements [io.Closer].
+func (noBody) Close() error { return nil }
 
 // trackedBody is a request's body. It serves one goroutine.
 type trackedBody struct {

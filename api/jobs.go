@@ -23,7 +23,8 @@ type Job struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitempty"`
 	State       string    `json:"state" enum:"Waiting,Paused,Acquired,Blocked,Complete,Error" doc:"Acquired: a run has not ended. Blocked: one has not ended and the next is due. Complete: it will not be due again."`
-	Paused      bool      `json:"paused"`
+	Paused      bool      `json:"paused" doc:"A pause keeps all of it from firing: one of the whole job, or one of each trigger that may still be due."`
+	PausedBy    []Hold    `json:"pausedBy,omitempty" doc:"What pauses the job or some of its triggers; absent: nothing."`
 	Next        time.Time `json:"next,omitzero" doc:"The next instant, always in the future; absent: none."`
 	DueSince    time.Time `json:"dueSince,omitzero" doc:"The oldest instant that is due and not decided yet."`
 	LastStart   time.Time `json:"lastStart,omitzero"`
@@ -51,6 +52,8 @@ type Trigger struct {
 	Description string    `json:"description,omitempty"`
 	Schedule    string    `json:"schedule" example:"cron 0 0 9 * * MON-FRI tz=Asia/Shanghai"`
 	Priority    int       `json:"priority"`
+	Paused      bool      `json:"paused"`
+	PausedBy    []Hold    `json:"pausedBy,omitempty" doc:"What pauses it, by itself or with its job; absent: nothing."`
 	Misfire     string    `json:"misfire" enum:"run-once,skip,catch-up"`
 	Next        time.Time `json:"next,omitzero" doc:"As of the job."`
 	DueSince    time.Time `json:"dueSince,omitzero" doc:"As of the job."`
@@ -115,7 +118,7 @@ func (s *Server) jobs(ctx context.Context) ([]engine.JobStatus, error) {
 
 func (s *Server) jobOf(j *engine.JobStatus) Job {
 	out := Job{
-		Name: j.Job.Name, Description: j.Job.Description, State: jobState(j), Paused: j.Paused,
+		Name: j.Job.Name, Description: j.Job.Description, State: jobState(j), Paused: j.Paused, PausedBy: holdsOf(j.PausedBy),
 		Next: j.Next.UTC(), DueSince: j.DueSince.UTC(), LastStart: j.LastStart.UTC(), LastSuccess: j.LastSuccess.UTC(), LastFailure: j.LastFailure.UTC(), FirstSeen: j.FirstSeen.UTC(),
 		InFlight: j.InFlight, Error: j.Error,
 		Target: cmp.Or(j.Job.Target, s.opts.DefaultTarget), Path: j.Job.Path, Method: j.Job.Method, Timeout: j.Job.Timeout.String(),
@@ -129,8 +132,9 @@ func (s *Server) jobOf(j *engine.JobStatus) Job {
 	for i, t := range j.Job.Triggers {
 		out.Triggers[i] = Trigger{
 			Name: t.Name, Description: t.Description, Schedule: t.Schedule.String(), Priority: t.Priority,
-			Misfire: string(t.Misfire.Policy),
+			Misfire: string(t.Misfire.Policy), PausedBy: holdsOf(j.Holds(t.Name)),
 		}
+		out.Triggers[i].Paused = len(out.Triggers[i].PausedBy) > 0
 		for _, known := range j.Triggers {
 			if known.Name == t.Name {
 				out.Triggers[i].Next, out.Triggers[i].DueSince = known.Next.UTC(), known.DueSince.UTC()

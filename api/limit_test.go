@@ -174,8 +174,10 @@ func TestARequestThatWasReadMayTakeItsTime(t *testing.T) {
 			w.WriteHeader(http.StatusGone)
 		}
 	})
-	if got := status(t, send(t, address, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nok")); got != 200 {
-		t.Errorf("status = %d, want 200: the request was cancelled", got)
+	for name, rest := range map[string]string{"with a body": "Content-Length: 2\r\n\r\nok", "without one": "\r\n", "with an empty one": "Content-Length: 0\r\n\r\n"} {
+		if got := status(t, send(t, address, "POST / HTTP/1.1\r\nHost: localhost\r\n"+rest)); got != 200 {
+			t.Errorf("%s: status = %d, want 200: the request was cancelled", name, got)
+		}
 	}
 }
 

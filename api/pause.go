@@ -2,12 +2,17 @@ package api
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
+	"github.com/leasecron/leasecron/internal/logkey"
 )
 
 // storedAnyway is what to know of a pause when the ledger did not answer.
@@ -33,6 +38,28 @@ type ResumeRequest struct {
 // PausedRuns is the answer to a request to pause.
 type PausedRuns struct {
 	Runs []Run `json:"runs" doc:"What was decided before the pause, and will still run."`
+}
+
+// StillPaused is the answer to a resume after which other pauses are left.
+type StillPaused struct {
+	By []Hold `json:"stillPausedBy" doc:"What still pauses it: of a job also what pauses single triggers."`
+}
+
+// Hold is one pause in force.
+type Hold struct {
+	By      string    `json:"by" enum:"everything,job,trigger,definition" doc:"What was paused: everything, the job, the trigger; or the job's definition says paused."`
+	Trigger string    `json:"trigger,omitempty" doc:"Which, where a trigger was paused."`
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Until   time.Time `json:"until,omitzero" doc:"When it ends by itself; absent: when it is resumed, or the definition changes."`
+}
+
+func holdsOf(holds []plan.Hold) []Hold {
+	var out []Hold
+	for _, h := range holds {
+		out = append(out, Hold{By: string(h.By), Trigger: h.Trigger, Reason: h.Reason, Since: h.Since.UTC(), Until: h.Until.UTC()})
+	}
+	return out
 }
 
 func (s *Server) registerPauses(api huma.API) {
@@ -68,8 +95,8 @@ func (s *Server) registerResumes(api huma.API) {
 		Body *ResumeRequest `required:"false"`
 	}
 	huma.Register(api, resumeOperation("resumeAll", "/v1/resume", "End the pause of every job"),
-		func(ctx context.Context, in *all) (*struct{}, error) {
-			return nil, s.resume(ctx, run.Key{}, in.Body)
+		func(ctx context.Context, in *all) (*resumeOutput, error) {
+			return s.resume(ctx, run.Key{}, in.Body)
 		})
 
 	type job struct {
@@ -77,8 +104,8 @@ func (s *Server) registerResumes(api huma.API) {
 		Body *ResumeRequest `required:"false"`
 	}
 	huma.Register(api, resumeOperation("resumeJob", "/v1/jobs/{job}/resume", "End the pause of a job", http.StatusNotFound),
-		func(ctx context.Context, in *job) (*struct{}, error) {
-			return nil, s.resume(ctx, run.Key{Job: in.Job}, in.Body)
+		func(ctx context.Context, in *job) (*resumeOutput, error) {
+			return s.resume(ctx, run.Key{Job: in.Job}, in.Body)
 		})
 
 	type trigger struct {
@@ -86,12 +113,17 @@ func (s *Server) registerResumes(api huma.API) {
 		Body *ResumeRequest `required:"false"`
 	}
 	huma.Register(api, resumeOperation("resumeTrigger", "/v1/jobs/{job}/triggers/{trigger}/resume", "End the pause of a trigger", http.StatusNotFound),
-		func(ctx context.Context, in *trigger) (*struct{}, error) {
-			return nil, s.resume(ctx, run.Key{Job: in.Job, Trigger: in.Trigger}, in.Body)
+		func(ctx context.Context, in *trigger) (*resumeOutput, error) {
+			return s.resume(ctx, run.Key{Job: in.Job, Trigger: in.Trigger}, in.Body)
 		})
 }
 
 type pauseOutput struct{ Body PausedRuns }
+
+type resumeOutput struct {
+	Status int
+	Body   StillPaused
+}
 
 func pauseOperation(id, path, summary string, errs ...int) huma.Operation {
 	op := operation(id, http.MethodPost, path, summary,
@@ -104,7 +136,11 @@ func pauseOperation(id, path, summary string, errs ...int) huma.Operation {
 func resumeOperation(id, path, summary string, errs ...int) huma.Operation {
 	op := pauseOperation(id, path, summary, errs...)
 	op.Description = "Answers once the leader acts by it. Each pause is ended by itself: a job whose trigger was paused, or that was " +
-		"paused with every job, needs its own resume there. Resuming what is not paused changes nothing."
+		"paused with every job, needs its own resume there, and the answer names those pauses. Resuming what is not paused changes nothing."
+	op.Responses = map[string]*huma.Response{
+		"200": {Description: "Done; other pauses still hold it"},
+		"204": {Description: "Done; nothing pauses it any more"},
+	}
 	return op
 }
 
@@ -118,17 +154,47 @@ func (s *Server) pause(ctx context.Context, key run.Key, body *PauseRequest) (*p
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	runs, err := s.opts.Engine.Pause(ctx, key, body.Reason, body.Until.UTC())
+	s.logPause(ctx, "paused", key, err, slog.String(logkey.Reason, body.Reason), untilAttr(body.Until))
 	if err != nil {
 		return nil, s.fail(ctx, ofEngine(err, storedAnyway))
 	}
 	return &pauseOutput{Body: PausedRuns{Runs: runsOf(runs)}}, nil
 }
 
-func (s *Server) resume(ctx context.Context, key run.Key, body *ResumeRequest) error {
+func (s *Server) resume(ctx context.Context, key run.Key, body *ResumeRequest) (*resumeOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	if err := s.opts.Engine.Resume(ctx, key, body != nil && body.Misfire == "skip"); err != nil {
-		return s.fail(ctx, ofEngine(err, storedAnyway))
+	skip := body != nil && body.Misfire == "skip"
+	holds, err := s.opts.Engine.Resume(ctx, key, skip)
+	s.logPause(ctx, "resumed", key, err, slog.Bool("skip", skip), slog.Int("still_paused_by", len(holds)))
+	switch {
+	case err != nil:
+		return nil, s.fail(ctx, ofEngine(err, storedAnyway))
+	case len(holds) == 0:
+		return &resumeOutput{Status: http.StatusNoContent}, nil
 	}
-	return nil
+	return &resumeOutput{Status: http.StatusOK, Body: StillPaused{By: holdsOf(holds)}}, nil
+}
+
+// logPause tells of a change of pauses that is stored, whether or not a leader acts by it already.
+func (s *Server) logPause(ctx context.Context, message string, key run.Key, err error, attrs ...slog.Attr) {
+	if err != nil && !errors.Is(err, engine.ErrNoLeader) {
+		return
+	}
+	what := key.String()
+	if key.Job == "" {
+		what = "everything"
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, message, append([]slog.Attr{
+		slog.String("what", what), slog.Bool("in_force", err == nil),
+		slog.String(logkey.Node, s.opts.Engine.Status().Node), slog.String(logkey.RequestID, requestID(ctx)),
+	}, attrs...)...)
+}
+
+// untilAttr leaves out an end that a pause has not.
+func untilAttr(until time.Time) slog.Attr {
+	if until.IsZero() {
+		return slog.Attr{}
+	}
+	return slog.Time("until", until.UTC())
 }

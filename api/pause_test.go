@@ -3,13 +3,17 @@ package api_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leasecron/leasecron/api"
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 )
 
@@ -46,6 +50,60 @@ func TestPauseAndResumeReachWhatThePathNames(t *testing.T) {
 				t.Errorf("asked of the engine (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAResumeNamesWhatStillPauses(t *testing.T) {
+	var log syncBuffer
+	w := serve(t, func(o *api.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+	w.engine.holds = []plan.Hold{{By: plan.HoldDefinition, Since: noon}, {By: plan.HoldEverything, Reason: "stock-taking", Since: noon, Until: noon.Add(time.Hour)}}
+	a := do(t, "POST", w.api+"/v1/jobs/nightly/resume", "", nil)
+	const want = `{"stillPausedBy":[{"by":"definition","since":"2026-11-30T12:00:00Z"},{"by":"everything","reason":"stock-taking","since":"2026-11-30T12:00:00Z","until":"2026-11-30T13:00:00Z"}]}`
+	if a.status != 200 || strings.TrimSpace(a.body) != want {
+		t.Errorf("resume = %d %s, want 200 %s", a.status, a.body, want)
+	}
+	w.engine.holds = nil
+	if a := do(t, "POST", w.api+"/v1/jobs/nightly/resume", "", nil); a.status != 204 || a.body != "" {
+		t.Errorf("resume = %d %q, want 204 and nothing", a.status, a.body)
+	}
+	if got := strings.Count(log.String(), `"msg":"resumed"`); got != 2 {
+		t.Errorf("%d lines say that it was resumed, want one each:\n%s", got, log.String())
+	}
+}
+
+func TestAPauseLeavesOneLineInTheLog(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		want []string
+	}{
+		"in force":   {nil, []string{`"what":"nightly/default"`, `"in_force":true`, `"node":"demo-0_4f1c"`, `"reason":"stock-taking"`, `"until":"2999-01-01T00:00:00Z"`}},
+		"stored":     {engine.ErrNoLeader, []string{`"what":"nightly/default"`, `"in_force":false`}},
+		"not stored": {engine.ErrJobNotFound, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var log syncBuffer
+			w := serve(t, func(o *api.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+			w.engine.err = tt.err
+			do(t, "POST", w.api+"/v1/jobs/nightly/triggers/default/pause", `{"reason":"stock-taking","until":"2999-01-01T00:00:00Z"}`, nil)
+			if got, want := strings.Count(log.String(), `"msg":"paused"`), min(len(tt.want), 1); got != want {
+				t.Errorf("%d lines say paused, want %d:\n%s", got, want, log.String())
+			}
+			for _, has := range tt.want {
+				if !strings.Contains(log.String(), has) {
+					t.Errorf("the log does not say %s:\n%s", has, log.String())
+				}
+			}
+		})
+	}
+}
+
+func TestInfoSaysThatEverythingIsPaused(t *testing.T) {
+	w := serve(t, nil)
+	w.engine.status.Everything = &plan.Hold{By: plan.HoldEverything, Reason: "stock-taking", Since: noon}
+	const want = `"pausedBy":{"by":"everything","reason":"stock-taking","since":"2026-11-30T12:00:00Z"}`
+	if a := do(t, "GET", w.api+"/v1/info", "", nil); a.status != 200 || !strings.Contains(a.body, want) {
+		t.Errorf("GET /v1/info = %d %s, want %s", a.status, a.body, want)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/leasecron/leasecron/api"
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/schedule"
 	"github.com/leasecron/leasecron/engine/state"
@@ -42,6 +43,7 @@ type fakeEngine struct {
 	err    error
 	asked  []string
 	data   json.RawMessage
+	holds  []plan.Hold // after a resume
 
 	nextBefore time.Time
 }
@@ -67,9 +69,13 @@ func (f *fakeEngine) Pause(_ context.Context, key run.Key, reason string, until 
 	return f.runs, f.err
 }
 
-func (f *fakeEngine) Resume(_ context.Context, key run.Key, skip bool) error {
+func (f *fakeEngine) Resume(_ context.Context, key run.Key, skip bool) ([]plan.Hold, error) {
 	f.asked = append(f.asked, fmt.Sprintf("resume %q skip=%v", key, skip))
-	return f.err
+	return f.holds, f.err
+}
+
+func (f *fakeEngine) Everything(context.Context) (*plan.Hold, error) {
+	return f.status.Everything, f.err
 }
 
 func (f *fakeEngine) Resolve(_ context.Context, id string, as run.State, note string) (run.Run, error) {
@@ -187,7 +193,12 @@ func leaderStatus(t *testing.T) engine.Status {
 				Job: job("nightly", trigger), Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), FirstSeen: noon.Add(-24 * time.Hour),
 				Triggers: []engine.TriggerStatus{{Name: "default", Next: noon.Add(7 * time.Hour).In(time.FixedZone("CST", 8*3600)), DueSince: noon.Add(-time.Second)}},
 			},
-			{Job: job("paused", trigger), Paused: true, Next: noon.Add(7 * time.Hour)},
+			{Job: job("paused", trigger), Paused: true, Next: noon.Add(7 * time.Hour), PausedBy: []plan.Hold{
+				{By: plan.HoldEverything, Reason: "stock-taking", Since: noon.Add(-time.Hour), Until: noon.Add(time.Hour)},
+				{By: plan.HoldDefinition, Since: noon.Add(-24 * time.Hour)},
+				{By: plan.HoldTrigger, Trigger: "default", Since: noon.Add(-time.Minute)},
+				{By: plan.HoldTrigger, Trigger: "other", Since: noon.Add(-time.Minute)},
+			}},
 			{Job: elsewhere, Next: noon.Add(7 * time.Hour), InFlight: 1},
 		},
 	}

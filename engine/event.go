@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
@@ -113,8 +114,11 @@ func (Committed) isEvent()      {}
 
 // JobStatus is what is known of one job at one moment. Only the leader knows Next and DueSince.
 type JobStatus struct {
-	Job      config.Job
+	Job config.Job
+	// Paused says that a pause keeps all of it from firing: one of the whole job, or one of each trigger
+	// that may still be due. PausedBy lists what pauses the job or some of its triggers.
 	Paused   bool
+	PausedBy []plan.Hold
 	Next     time.Time // the next instant, always in the future; zero: none
 	DueSince time.Time // the oldest undecided instant that lies in the past; zero: none
 	InFlight int       // runs of the job that have not ended
@@ -145,6 +149,7 @@ type Status struct {
 	Leading     bool
 	Term        int64
 	Jobs        []JobStatus // of the cluster, filled by the leader only; ordered by name
+	Everything  *plan.Hold  // the pause of all of them, filled by the leader only; nil: there is none
 	InFlight    int         // runs of this node
 	Held        int         // runs of this node whose end is not in the ledger yet: InFlight and those around it
 	Abandoned   int         // runs of this node that were recorded as lost when a drain's grace was over

@@ -150,7 +150,7 @@ func TestWhenASuccessIsOverdue(t *testing.T) {
 		if j := n.jobStatus("hourly"); !j.SuccessDue.IsZero() || !j.Overdue.IsZero() || j.DueSince.IsZero() {
 			t.Errorf("paused: success due %s, overdue since %s, due since %s; want none, none and a time", j.SuccessDue, j.Overdue, j.DueSince)
 		}
-		if err := n.engine.Resume(t.Context(), key, true); err != nil {
+		if _, err := n.engine.Resume(t.Context(), key, true); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

@@ -25,7 +25,7 @@ func (e *Engine) Enqueue(ctx context.Context, job string, data json.RawMessage) 
 	}
 	current, ok := plan.Compile(&state.Catalog{Jobs: map[string]*state.Job{job: catalog.Jobs[job]}}).Jobs[job].Current()
 	if !ok && e.wants(job) {
-		return run.Run{}, run.Errorf(run.CodeNoScheduler, "job %q is defined, but no leader has taken note of it yet", job)
+		return run.Run{}, errUnnoted(job)
 	}
 	if !ok {
 		return run.Run{}, fmt.Errorf("%w: %q", ErrJobNotFound, job)
@@ -89,6 +89,11 @@ func (e *Engine) wants(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.ContainsFunc(e.desired.jobs, func(j config.Job) bool { return j.Name == job })
+}
+
+// errUnnoted says that a job is defined and not in the catalog.
+func errUnnoted(job string) error {
+	return run.Errorf(run.CodeNoScheduler, "job %q is defined, but no leader has taken note of it yet", job)
 }
 
 // Resolve ends a run that needs review as a person says that it ended: Succeeded, Failed or

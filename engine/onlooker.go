@@ -71,7 +71,7 @@ func (e *Engine) readView(ctx context.Context) (*view, error) {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	if ledger.Term == 0 { // an empty list would look like an answer
-		return nil, run.Errorf(run.CodeNoScheduler, "no leader has taken note of the jobs yet: ask again in a few seconds")
+		return nil, run.Errorf(run.CodeNoScheduler, "no leader has taken note of the jobs yet: ask again when one has")
 	}
 	catalog, err := e.o.Catalog.Read(ctx)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasecron/leasecron/config"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
@@ -26,22 +27,24 @@ var ErrNoLeader = errors.New("stored, but no leader has taken note of it yet")
 // Any replica may be asked. It returns once the leader acts by it, with the runs that were decided
 // already and will still run, or [ErrNoLeader] when that did not happen within 10 s.
 func (e *Engine) Pause(ctx context.Context, key run.Key, reason string, until time.Time) ([]run.Run, error) {
-	return e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
+	_, runs, err := e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
 		if c.Pauses == nil {
 			c.Pauses = make(map[string]state.Pause)
 		}
 		c.Pauses[name] = state.Pause{Reason: reason, At: now, Until: until}
 	})
+	return runs, err
 }
 
 // Resume takes a pause back. The misfire policy decides the instants of the pause; with skip they
 // are passed over instead, reason resume-skip. Resuming what is not paused, or whose pause has ended by
-// itself, changes nothing.
-func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
+// itself, changes nothing. It returns the pauses that still hold what was resumed: of a job those of its
+// triggers too, of everything none.
+func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) ([]plan.Hold, error) {
 	if err := e.o.ClockCheck(); skip && err != nil {
-		return fmt.Errorf("this replica cannot say up to when instants are passed over, ask another one: %w", err)
+		return nil, fmt.Errorf("this replica cannot say up to when instants are passed over, ask another one: %w", err)
 	}
-	_, err := e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
+	catalog, _, err := e.changePauses(ctx, key, func(c *state.Catalog, name string, now time.Time) {
 		pause, paused := c.Pauses[name]
 		delete(c.Pauses, name)
 		if skip && paused && pause.Active(now) { // what no pause has kept back is not this call's to drop
@@ -51,15 +54,18 @@ func (e *Engine) Resume(ctx context.Context, key run.Key, skip bool) error {
 			c.Skips[name] = now
 		}
 	})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return stillHeld(catalog, key, e.wall()), nil
 }
 
 // changePauses writes to the catalog and waits for the ledger swap that names the new revision.
-func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *state.Catalog, name string, now time.Time)) ([]run.Run, error) {
+func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *state.Catalog, name string, now time.Time)) (*state.Catalog, []run.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, pauseWait)
 	defer cancel()
 	catalog, err := e.makingRoom(ctx, e.o.Catalog.SwapOnce, func(c *state.Catalog) error {
-		if err := known(c, key); err != nil {
+		if err := e.known(c, key); err != nil {
 			return err
 		}
 		change(c, state.PauseKey(key), e.wall())
@@ -67,32 +73,36 @@ func (e *Engine) changePauses(ctx context.Context, key run.Key, change func(c *s
 		return nil
 	})
 	if errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnknown) {
-		return nil, run.Errorf(run.CodeLedgerFull, "the catalog has no room for this, even without old versions: define fewer jobs or smaller ones (%v)", err)
+		return nil, nil, run.Errorf(run.CodeLedgerFull, "the catalog has no room for this, even without old versions: define fewer jobs or smaller ones (%v)", err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e.catalogWatch.changed()
 	for {
 		ledger, err := e.o.Ledger.Read(ctx)
 		if err == nil && ledger.CatalogRevision >= catalog.Revision {
-			return concerned(ledger, key), nil
+			return catalog, concerned(ledger, key), nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ErrNoLeader
+			return nil, nil, ErrNoLeader
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// known reports an error where the catalog has no such job or trigger.
-func known(c *state.Catalog, key run.Key) error {
+// known reports an error where the catalog has no such job or trigger: another one where it is defined
+// and will be there soon.
+func (e *Engine) known(c *state.Catalog, key run.Key) error {
 	if key.Job == "" {
 		return nil
 	}
 	j := c.Jobs[key.Job]
 	if j == nil || j.Newest().Removed() {
+		if e.wants(key.Job) {
+			return errUnnoted(key.Job)
+		}
 		return fmt.Errorf("%w: %q", ErrJobNotFound, key.Job)
 	}
 	if key.Trigger != "" && !hasTrigger(j.Newest(), key.Trigger) {

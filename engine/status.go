@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
 
@@ -36,7 +35,9 @@ func (e *Engine) Status() Status {
 		return s
 	}
 	s.CatalogError, s.HistoryError = v.refused, e.flush.refusedBecause()
-	s.Jobs = v.jobs(e.wall(), unsent)
+	now := e.wall()
+	s.Everything = v.everything(now)
+	s.Jobs = v.jobs(now, unsent)
 	for i := range s.Jobs {
 		s.Jobs[i].Latest = s.Jobs[i].Merge(started[s.Jobs[i].Job.Name])
 	}
@@ -72,17 +73,16 @@ func (v *view) job(name string, now time.Time) JobStatus {
 		Job: current.Config(name), FirstSeen: j.FirstSeen,
 		InFlight: v.ledger.Unfinished(name), NeedsReview: v.ledger.NeedReview(name), Latest: v.latest[name],
 	}
-	s.Paused, _ = v.definitions.Paused(run.Key{Job: name}, now)
+	s.PausedBy = v.definitions.Holds(name, triggerNames(s.Job), now)
 	if v.ledger.Spoiled()[name] {
 		s.Error = "a record of this job in the ledger cannot be read: repair or remove it under \"unreadable\""
 	}
 	if err := v.definitions.Broken(name, v.ledger); err != nil {
 		s.Error = err.Error()
 	}
-	if j.Err != nil {
-		s.Paused = current.Paused
-	}
-	for _, track := range v.definitions.TracksOf(name) {
+	tracks := v.definitions.TracksOf(name)
+	s.Paused = s.paused(v.done(name, tracks))
+	for _, track := range tracks {
 		t := TriggerStatus{Name: track.Key.Trigger}
 		paused, _ := v.definitions.Paused(track.Key, now)
 		if at, ok := track.Undecided(v.ledger); ok && at.Before(now) {

@@ -69,7 +69,7 @@ func TestARecordThatCannotBeReadStopsItsJobAlone(t *testing.T) {
 				}
 				if paused {
 					time.Sleep(15 * time.Second)
-					if err := n.engine.Resume(t.Context(), run.Key{Job: "bad"}, false); err != nil {
+					if _, err := n.engine.Resume(t.Context(), run.Key{Job: "bad"}, false); err != nil {
 						t.Error(err)
 					}
 					time.Sleep(15 * time.Second)

@@ -154,6 +154,12 @@ func (a *App) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	a.engines.waiting = func() string {
+		if s := a.elector.Status(); !s.Leading && s.Holder == "" {
+			return s.Waiting
+		}
+		return ""
+	}
 	a.telemetry.SetStatus(a.engines.Status)
 	if a.rights != nil {
 		a.telemetry.SetRights(a.rights.Missing)

@@ -50,6 +50,7 @@ func (a *App) readiness() []api.Check {
 		{Name: "catalog", Informational: true, Probe: a.trouble(func(s engine.Status) string { return s.CatalogError })},
 		{Name: "history", Informational: true, Probe: a.trouble(func(s engine.Status) string { return s.HistoryError })},
 		{Name: "format", Informational: true, Probe: func() (string, error) { return "", a.engines.cluster.FormatError() }},
+		{Name: "pause", Informational: true, Probe: a.pauseCheck},
 		{Name: "drain", Informational: true, Probe: a.drainCheck},
 		{Name: "leases", Informational: true, Probe: func() (string, error) { return "", a.leases.Trouble() }},
 		{Name: "leadership", Informational: true, Probe: func() (string, error) {
@@ -81,6 +82,22 @@ func (a *App) readiness() []api.Check {
 		}})
 	}
 	return checks
+}
+
+// pauseCheck tells on the leader that everything is paused: then nothing fires, and nothing is wrong.
+func (a *App) pauseCheck() (string, error) {
+	h := a.engines.cluster.Status().Everything
+	if h == nil {
+		return "", nil
+	}
+	text := "every job is paused since " + h.Since.UTC().Format(time.RFC3339)
+	if !h.Until.IsZero() {
+		text += ", until " + h.Until.UTC().Format(time.RFC3339)
+	}
+	if h.Reason != "" {
+		text += fmt.Sprintf(" (%q)", h.Reason)
+	}
+	return "", errors.New(text + ": POST /v1/resume ends that")
 }
 
 // drainCheck tells that this sidecar does not lead any more, which its pod may well outlive.

@@ -15,6 +15,7 @@ import (
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/engine/run"
 	"github.com/leasecron/leasecron/engine/state"
 )
@@ -32,7 +33,22 @@ func newInstanceEngine(o engine.Options) (*engine.Engine, error) {
 }
 
 // engines are the cluster's engine and the instance's own, shown to API and metrics as one.
-type engines struct{ cluster, instance *engine.Engine }
+type engines struct {
+	cluster, instance *engine.Engine
+	waiting           func() string // why nobody leads, as /readyz?verbose says it; empty: somebody does. May be nil
+}
+
+// explained adds why there is no leader to an error that says that none has done something.
+func (e engines) explained(err error) error {
+	coded, ok := errors.AsType[*run.Error](err)
+	if !ok || coded.Code != run.CodeNoScheduler || e.waiting == nil {
+		return err
+	}
+	if why := e.waiting(); why != "" {
+		return run.Errorf(run.CodeNoScheduler, "%s (nobody leads: %s)", coded.Detail, why)
+	}
+	return err
+}
 
 // define gives each engine the jobs of its scope.
 func (e engines) define(jobs []config.Job) {
@@ -70,7 +86,7 @@ func (e engines) Status() engine.Status {
 func (e engines) Jobs(ctx context.Context) ([]engine.JobStatus, error) {
 	jobs, err := e.cluster.Jobs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, e.explained(err)
 	}
 	own, err := e.instance.Jobs(ctx)
 	if _, waits := errors.AsType[*run.Error](err); err != nil && !waits { // for the app, and has none yet
@@ -88,7 +104,8 @@ func byName(jobs []engine.JobStatus) []engine.JobStatus {
 func (e engines) Enqueue(ctx context.Context, job string, data json.RawMessage) (run.Run, error) {
 	r, err := e.instance.Enqueue(ctx, job, data)
 	if errors.Is(err, engine.ErrJobNotFound) {
-		return e.cluster.Enqueue(ctx, job, data)
+		r, err = e.cluster.Enqueue(ctx, job, data)
+		return r, e.explained(err)
 	}
 	return r, err
 }
@@ -98,7 +115,8 @@ func (e engines) Pause(ctx context.Context, key run.Key, reason string, until ti
 	if key.Job != "" {
 		runs, err := e.instance.Pause(ctx, key, reason, until)
 		if errors.Is(err, engine.ErrJobNotFound) {
-			return e.cluster.Pause(ctx, key, reason, until)
+			runs, err = e.cluster.Pause(ctx, key, reason, until)
+			return runs, e.explained(err)
 		}
 		return runs, err
 	}
@@ -115,15 +133,24 @@ func (e engines) Pause(ctx context.Context, key run.Key, reason string, until ti
 }
 
 // Resume asks the engine that has the job; resuming everything concerns both.
-func (e engines) Resume(ctx context.Context, key run.Key, skip bool) error {
+func (e engines) Resume(ctx context.Context, key run.Key, skip bool) ([]plan.Hold, error) {
 	if key.Job == "" {
-		return e.both(func(of *engine.Engine) error { return of.Resume(ctx, key, skip) })
+		return nil, e.both(func(of *engine.Engine) error {
+			_, err := of.Resume(ctx, key, skip)
+			return err
+		})
 	}
-	err := e.instance.Resume(ctx, key, skip)
+	holds, err := e.instance.Resume(ctx, key, skip)
 	if errors.Is(err, engine.ErrJobNotFound) {
-		return e.cluster.Resume(ctx, key, skip)
+		holds, err = e.cluster.Resume(ctx, key, skip)
+		return holds, e.explained(err)
 	}
-	return err
+	return holds, err
+}
+
+// Everything is the cluster's pause of all jobs: the instance's own says no more.
+func (e engines) Everything(ctx context.Context) (*plan.Hold, error) {
+	return e.cluster.Everything(ctx)
 }
 
 // Resolve asks the cluster first: few jobs are the instance's own.

@@ -51,7 +51,8 @@ var (
 	reviewDesc = desc("job_runs_in_review",
 		"Runs that wait for a person to say how they ended; of jobs with recovery: review. Leader only.", labelJob)
 	errorDesc     = desc("job_error", "1 while the job cannot run, for a reason that the API tells, else 0. Leader only.", labelJob)
-	pausedDesc    = desc("job_paused", "1 while the job is paused, else 0. Leader only.", labelJob)
+	pausedDesc    = desc("job_paused", "1 while a pause keeps all of the job from firing, else 0. Leader only.", labelJob)
+	heldDesc      = desc("job_paused_triggers", "Triggers of the job that are paused, by themselves or with the job. Leader only.", labelJob)
 	firstSeenDesc = desc("job_first_seen_timestamp_seconds",
 		"When the job was first loaded. Leader only.", labelJob)
 )
@@ -69,7 +70,7 @@ func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		leaderDesc, renewAgeDesc, inFlightDesc, ledgerBytesDesc, ledgerLimitDesc, catalogDesc, historyDesc, clockSkewDesc, clockLimitDesc, reachableDesc, signingDesc, rightsDesc, unreadableDesc,
 		nextFireDesc, lastStartDesc, lastSuccessDesc, lastFailureDesc, successDueDesc,
-		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, firstSeenDesc,
+		unfinishedDesc, reviewDesc, errorDesc, pausedDesc, heldDesc, firstSeenDesc,
 	} {
 		ch <- d
 	}
@@ -133,7 +134,7 @@ func (c *statusCollector) collectSurroundings(ch chan<- prometheus.Metric, s Sur
 }
 
 // perJob is how many series of a job there are at most.
-const perJob = 10
+const perJob = 12
 
 func (c *statusCollector) collectJob(out *points, j *engine.JobStatus) {
 	name := pair(labelJob, j.Job.Name)
@@ -160,6 +161,7 @@ func (c *statusCollector) collectJob(out *points, j *engine.JobStatus) {
 	}
 	gauge(errorDesc, truth(j.Error != ""))
 	gauge(pausedDesc, truth(j.Paused))
+	gauge(heldDesc, float64(j.PausedTriggers()))
 	gauge(firstSeenDesc, timestamp(j.FirstSeen))
 }
 

@@ -80,7 +80,7 @@ func (w *world) hold(o order) {
 	})
 	w.later(o.lasts, func() {
 		w.request(n, taken+o.number, func(ctx context.Context) {
-			err := n.engine.Resume(ctx, key, o.skip)
+			_, err := n.engine.Resume(ctx, key, o.skip)
 			w.logf(n.name, "RESUMED %q, skip %v: %v", key, o.skip, err)
 		})
 	})
@@ -100,7 +100,8 @@ func (w *world) tidy() {
 				if name == state.PauseAll {
 					key = run.Key{}
 				}
-				w.logf(n.name, "RESUMED %q: %v", key, n.engine.Resume(ctx, key, false))
+				_, err := n.engine.Resume(ctx, key, false)
+				w.logf(n.name, "RESUMED %q: %v", key, err)
 			})
 		}
 		w.request(n, tidied+1000*round+500, func(ctx context.Context) {
