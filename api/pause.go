@@ -154,7 +154,9 @@ func (s *Server) pause(ctx context.Context, key run.Key, body *PauseRequest) (*p
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	runs, err := s.opts.Engine.Pause(ctx, key, body.Reason, body.Until.UTC())
-	s.logPause(ctx, "paused", key, err, slog.String(logkey.Reason, body.Reason), untilAttr(body.Until))
+	if stored(err) {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "paused", s.pauseAttrs(ctx, key, err, slog.String(logkey.Reason, body.Reason), untilAttr(body.Until))...)
+	}
 	if err != nil {
 		return nil, s.fail(ctx, ofEngine(err, storedAnyway))
 	}
@@ -166,7 +168,9 @@ func (s *Server) resume(ctx context.Context, key run.Key, body *ResumeRequest) (
 	defer cancel()
 	skip := body != nil && body.Misfire == "skip"
 	holds, err := s.opts.Engine.Resume(ctx, key, skip)
-	s.logPause(ctx, "resumed", key, err, slog.Bool("skip", skip), slog.Int("still_paused_by", len(holds)))
+	if stored(err) {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "resumed", s.pauseAttrs(ctx, key, err, slog.Bool("skip", skip), slog.Int("still_paused_by", len(holds)))...)
+	}
 	switch {
 	case err != nil:
 		return nil, s.fail(ctx, ofEngine(err, storedAnyway))
@@ -176,19 +180,19 @@ func (s *Server) resume(ctx context.Context, key run.Key, body *ResumeRequest) (
 	return &resumeOutput{Status: http.StatusOK, Body: StillPaused{By: holdsOf(holds)}}, nil
 }
 
-// logPause tells of a change of pauses that is stored, whether or not a leader acts by it already.
-func (s *Server) logPause(ctx context.Context, message string, key run.Key, err error, attrs ...slog.Attr) {
-	if err != nil && !errors.Is(err, engine.ErrNoLeader) {
-		return
-	}
+// stored reports of a change of pauses whether it is: that is worth a line, also where no leader acts by it yet.
+func stored(err error) bool { return err == nil || errors.Is(err, engine.ErrNoLeader) }
+
+// pauseAttrs say what was changed, and by whom.
+func (s *Server) pauseAttrs(ctx context.Context, key run.Key, err error, more ...slog.Attr) []slog.Attr {
 	what := key.String()
 	if key.Job == "" {
 		what = "everything"
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, message, append([]slog.Attr{
+	return append([]slog.Attr{
 		slog.String("what", what), slog.Bool("in_force", err == nil),
 		slog.String(logkey.Node, s.opts.Engine.Status().Node), slog.String(logkey.RequestID, requestID(ctx)),
-	}, attrs...)...)
+	}, more...)
 }
 
 // untilAttr leaves out an end that a pause has not.

@@ -55,6 +55,53 @@ func TestPausesReachTheEngineThatHasTheJob(t *testing.T) {
 	}
 }
 
+// Everything is paused: that is told, and is no reason to be unready.
+func TestAPauseOfEverythingIsTold(t *testing.T) {
+	base := start(t, twoScopes)
+	waitFor(t, "both jobs", func() bool { return len(paused(t, base)) == 2 })
+	tells := func(path string) bool {
+		status, body := request(t, http.MethodGet, base+path)
+		if status != http.StatusOK {
+			t.Fatalf("GET %s = %d\n%s", path, status, body)
+		}
+		return strings.Contains(body, "every job is paused since ") || strings.Contains(body, `"pausedBy":{"by":"everything"`)
+	}
+	for _, step := range []struct {
+		path   string
+		status int
+		want   bool
+	}{
+		{"/v1/resume", 204, false}, {"/v1/pause", 200, true}, {"/v1/jobs/shared/resume", 200, true}, {"/v1/jobs/own/resume", 200, true}, {"/v1/resume", 204, false},
+	} {
+		if status, body := request(t, http.MethodPost, base+step.path); status != step.status {
+			t.Fatalf("POST %s = %d, want %d\n%s", step.path, status, step.status, body)
+		}
+		for _, path := range []string{"/readyz?verbose", "/v1/info"} {
+			waitFor(t, fmt.Sprintf("%s after %s: told %v", path, step.path, step.want), func() bool { return tells(path) == step.want })
+		}
+	}
+}
+
+// Nobody has led yet, since the app does not answer: each answer says so.
+func TestBeforeTheFirstLeaderTheAnswerSaysWhyThereIsNone(t *testing.T) {
+	base := startAt(t, twoScopes, "http://127.0.0.1:1")
+	for _, step := range []struct{ method, path string }{
+		{http.MethodGet, "/v1/jobs"},
+		{http.MethodPost, "/v1/jobs/shared/enqueue"},
+		{http.MethodPost, "/v1/jobs/shared/pause"},
+		{http.MethodPost, "/v1/jobs/shared/resume"},
+	} {
+		waitFor(t, step.path+" saying why", func() bool {
+			status, body := request(t, step.method, base+step.path)
+			return status == http.StatusServiceUnavailable && strings.Contains(body, "no leader has taken note of") &&
+				strings.Contains(body, "nobody leads: ") && strings.Contains(body, "127.0.0.1:1")
+		})
+	}
+	if status, body := request(t, http.MethodPost, base+"/v1/jobs/neither/pause"); status != http.StatusNotFound {
+		t.Errorf("pause of a job that is not defined = %d, want 404\n%s", status, body)
+	}
+}
+
 // start runs a sidecar, standalone, beside an app that does nothing, and returns where its API is.
 func start(t *testing.T, jobs string) string {
 	t.Helper()
@@ -66,13 +113,19 @@ func startBeside(t *testing.T, jobs string, answer http.HandlerFunc) string {
 	t.Helper()
 	target := httptest.NewServer(answer)
 	t.Cleanup(target.Close)
+	return startAt(t, jobs, target.URL)
+}
+
+// startAt is start with an app at that address.
+func startAt(t *testing.T, jobs, target string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
 	if err := os.WriteFile(file, []byte(jobs), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	settings, err := config.LoadSettings(map[string]string{
 		"LEASECRON_ELECTION": "standalone", "LEASECRON_LEDGER": "memory", "LEASECRON_JOBS_FILE": file,
-		"LEASECRON_TARGET": target.URL, "LEASECRON_LISTEN": "127.0.0.1:0", "LEASECRON_API_LISTEN": "127.0.0.1:0",
+		"LEASECRON_TARGET": target, "LEASECRON_LISTEN": "127.0.0.1:0", "LEASECRON_API_LISTEN": "127.0.0.1:0",
 	})
 	if err != nil {
 		t.Fatal(err)

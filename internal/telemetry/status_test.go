@@ -8,13 +8,14 @@ import (
 
 	"github.com/leasecron/leasecron/config"
 	"github.com/leasecron/leasecron/engine"
+	"github.com/leasecron/leasecron/engine/plan"
 	"github.com/leasecron/leasecron/internal/telemetry"
 )
 
 // jobGauges are what only the leader exports.
 var jobGauges = []string{
 	"job_error", "job_first_seen_timestamp_seconds", "job_last_failure_timestamp_seconds", "job_last_start_timestamp_seconds",
-	"job_last_success_timestamp_seconds", "job_next_fire_timestamp_seconds", "job_paused", "job_unfinished_runs",
+	"job_last_success_timestamp_seconds", "job_next_fire_timestamp_seconds", "job_paused", "job_paused_triggers", "job_unfinished_runs",
 }
 
 // R191: a former leader does not go on exporting old values of jobs.
@@ -31,6 +32,7 @@ func TestOnlyTheLeaderTellsAboutTheCluster(t *testing.T) {
 		"job_last_success_timestamp_seconds{job_name=a} 0",
 		fmt.Sprint("job_next_fire_timestamp_seconds{job_name=a} ", noon.Add(time.Minute).Unix()),
 		"job_paused{job_name=a} 0",
+		"job_paused_triggers{job_name=a} 0",
 		"job_unfinished_runs{job_name=a} 0",
 	}, jobGauges...)
 	w.want([]string{"leader{} 1"}, "leader")
@@ -71,6 +73,30 @@ func TestAgeOfTheRenewal(t *testing.T) {
 	w.want([]string{"lease_renew_age_seconds{} 7"}, "lease_renew_age_seconds")
 	w.lease.Leading = false
 	w.want([]string{}, "lease_renew_age_seconds")
+}
+
+// A pause of some triggers is seen, though the job is not paused.
+func TestPausedTriggers(t *testing.T) {
+	whole := []plan.Hold{{By: plan.HoldJob}}
+	one := []plan.Hold{{By: plan.HoldTrigger, Trigger: "b"}}
+	for name, tt := range map[string]struct {
+		by     []plan.Hold
+		paused bool
+		want   string
+	}{
+		"nothing":       {nil, false, "0"},
+		"one trigger":   {one, false, "1"},
+		"the whole job": {whole, true, "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			j := status("a")
+			j.Job.Triggers = []config.Trigger{{Name: "a"}, {Name: "b"}}
+			j.Paused, j.PausedBy = tt.paused, tt.by
+			w.lead(j)
+			w.want([]string{fmt.Sprint("job_paused{job_name=a} ", map[bool]int{true: 1}[tt.paused]), "job_paused_triggers{job_name=a} " + tt.want}, "job_paused", "job_paused_triggers")
+		})
+	}
 }
 
 // R185: when scheduling has stopped, time() - next grows.
