@@ -155,7 +155,7 @@ func TestAPauseSurvivesLeadersAndEdits(t *testing.T) { // R158, R159
 }
 
 // What pauses a job or a trigger can be read back, and a pause that has ended by itself counts no more.
-func TestWhatPausesIsTold(t *testing.T) {
+func TestWhatPausesIsTold(t *testing.T) { // R159
 	synctest.Test(t, func(t *testing.T) {
 		store := ledger.NewSharedMemory()
 		leader, other := start(t, store, "a", &app{}), start(t, store, "b", &app{})
