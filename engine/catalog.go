@@ -68,7 +68,7 @@ func (e *Engine) followDefinitions(ctx context.Context, t *term) error {
 		}
 		e.definitionsFollow(t, &t.unread)
 	}
-	if now.Before(t.unwritten.until) && want.sequence == t.refused && t.unraised != t.catalog.Revision {
+	if now.Before(t.unwritten.until) && want.sequence == t.refused && (t.unraised == 0 || t.unraised != t.catalog.Revision) {
 		return nil
 	}
 	if err = e.syncDefinitions(ctx, t, want); err != nil {
@@ -88,7 +88,7 @@ func (e *Engine) keepDefinitions(t *term, row *refusal, err error) error {
 	if unsure := cmp.Or(t.lease.Check(), e.o.ClockCheck()); unsure != nil {
 		return err
 	}
-	if t.unraised == t.catalog.Revision { // of a takeover: those before are not known
+	if t.unraised != 0 && t.unraised == t.catalog.Revision { // of a takeover: those before are not known
 		return err
 	}
 	if errors.Is(err, ErrTooLarge) {

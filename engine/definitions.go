@@ -24,7 +24,7 @@ import (
 // effectiveAt on, and takes effect with the ledger swap that names the new revision.
 func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) error {
 	named := e.view.Load().ledger.CatalogRevision
-	if want.sequence == t.sequence && t.catalog.Revision == named && t.unraised == 0 {
+	if want.sequence == t.sequence && t.catalog.Revision == named && t.unraised == 0 && !t.uncut {
 		return nil
 	}
 	watermark := e.view.Load().ledger.Watermark
@@ -38,7 +38,10 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 			return err
 		}
 		now := e.wall()
-		effective := now
+		effective, possible := now, e.possible(now)
+		if watermark.After(possible) { // of a clock that came back: the next swap cuts it to now
+			watermark = now
+		}
 		if c.Revision == 0 {
 			effective = want.seen(now)
 		}
@@ -46,7 +49,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 			effective = watermark
 		}
 		raised := raiseUnnamed(c, named, watermark)
-		raised = cutVersions(c, effective, e.possible(now)) || raised
+		raised = cutVersions(c, effective, possible) || raised
 		if want.sequence > 0 {
 			var err error
 			if changed, err = merge(c, want.jobs, effective, now.Add(e.o.MaxClockSkew), e.o.Instance); err != nil {
@@ -75,7 +78,7 @@ func (e *Engine) syncDefinitions(ctx context.Context, t *term, want desired) err
 	if err != nil {
 		return fmt.Errorf("write catalog: %w", err)
 	}
-	t.sequence, t.unraised = want.sequence, 0
+	t.sequence, t.unraised, t.uncut = want.sequence, 0, false
 	if len(changed) > 0 {
 		slices.Sort(changed)
 		e.log.Info("job definitions changed", slog.Any("jobs", changed), slog.Int64("revision", catalog.Revision))

@@ -223,6 +223,9 @@ func (e *Engine) adopt(l *state.Ledger) {
 			e.endOpen(h, canceledOpen(e.wall()))
 		case h.cancel != nil && h.stage != stageEnded:
 			h.cancel(errCanceled)
+		case h.stage == stageWaiting && !h.sending: // asked for before this node knew that it has the run
+			h.outcome, h.stage = notSent(errCanceled, e.wall()), stageEnded
+			e.nudge()
 		}
 	}
 	e.dropOpen(l)

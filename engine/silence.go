@@ -52,7 +52,7 @@ func (s *silence) observe(l *state.Ledger, self string, now time.Time, timeout t
 		if have, ok := s.heard[r.ID]; !ok || have.beat != r.Beat {
 			// What leaders before this one did not hear either counts as well: those that flap would
 			// otherwise never find the lost.
-			s.heard[r.ID] = heard{beat: r.Beat, since: now.Add(-time.Duration(r.Silent) * time.Millisecond)}
+			s.heard[r.ID] = heard{beat: r.Beat, since: now.Add(-silentFor(r))}
 		}
 	}
 	for id := range s.heard {
@@ -60,6 +60,12 @@ func (s *silence) observe(l *state.Ledger, self string, now time.Time, timeout t
 			delete(s.heard, id)
 		}
 	}
+}
+
+// silentFor is what leaders before this one have counted, as far as it can be true.
+func silentFor(r *run.Run) time.Duration {
+	const most = 365 * 24 * time.Hour
+	return time.Duration(min(max(r.Silent, 0), most.Milliseconds())) * time.Millisecond
 }
 
 // carry writes the silence counted so far beside the runs, for the leader after this one. It is no

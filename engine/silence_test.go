@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
+	"github.com/leasecron/leasecron/engine/run"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,4 +61,24 @@ func TestAnOutageThatHitsBothSidesKillsNobody(t *testing.T) {
 			t.Errorf("open %+v, in the history %+v, want one run that succeeded", l.Runs, runs)
 		}
 	})
+}
+
+func TestASilenceThatCannotBeTrue(t *testing.T) {
+	for _, silent := range []int64{-1_000_000_000_000, 9_300_000_000_000, 1 << 62} {
+		t.Run(fmt.Sprint(silent), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := ledger.NewSharedMemory()
+				plantRun(t, store, run.Run{ID: "lost", Occurrence: "o", Key: run.Key{Job: "slow", Trigger: "default"}, Node: "dead", Silent: silent})
+				n := start(t, store, "a", &app{})
+				n.engine.Define([]config.Job{job("slow", "rate 10s"), job("tick", "rate 1s")})
+				_, leave := n.lead()
+				time.Sleep(10 * time.Minute)
+				if ledgerOf(t, store).Run("lost") != nil {
+					t.Errorf("the run of a dead node is open after ten minutes, calls of its job: %d", callsOf("slow", n.app))
+				}
+				leave()
+				n.close()
+			})
+		})
+	}
 }

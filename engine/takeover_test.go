@@ -57,3 +57,46 @@ func TestALeaderThatWasOvertakenDoesNotTakeTheOthersTerm(t *testing.T) {
 		n.close()
 	})
 }
+
+func TestJobsAreAnnouncedAfterATakeoverThatHasNothingToWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, events := ledger.NewSharedMemory(), &observed{}
+		a, b := start(t, store, "a", &app{}), start(t, store, "b", &app{}, func(o *engine.Options) { o.Observer = events })
+		jobs := []config.Job{job("daily", "rate 24h")}
+		a.engine.Define(jobs)
+		b.engine.Define(jobs)
+		_, leave := a.lead()
+		time.Sleep(time.Minute)
+		leave()
+		_, leave = b.lead()
+		time.Sleep(time.Hour)
+		if got := len(eventsOf[engine.JobsChanged](events)); got != 1 {
+			t.Errorf("JobsChanged told %d times in the first hour of the second leader, want 1", got)
+		}
+		leave()
+		a.close()
+		b.close()
+	})
+}
+
+// A term beyond which there is none must not make the token fall, nor the next leader believe in another one.
+func TestTheGreatestTermIsRefused(t *testing.T) {
+	for _, doc := range []ledger.Name{ledger.NameLedger, ledger.NameCatalog} {
+		t.Run(string(doc), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := ledger.NewSharedMemory()
+				put(t, store, doc, `{"format":1,"writeId":"x","term":9223372036854775807}`)
+				log := &lines{}
+				n := start(t, store, "a", &app{}, func(o *engine.Options) { o.Logger = log.logger() })
+				n.engine.Define([]config.Job{job("tick", "rate 5s")})
+				_, leave := n.lead()
+				time.Sleep(20 * time.Second)
+				if log.count("is the greatest that there is") == 0 || len(n.app.Calls()) != 0 {
+					t.Errorf("%d calls, want none, and the term named in the log", len(n.app.Calls()))
+				}
+				leave()
+				n.close()
+			})
+		})
+	}
+}

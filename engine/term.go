@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/leasecron/leasecron/engine/plan"
@@ -44,6 +45,8 @@ type term struct {
 	// unraised is the revision of a catalog with versions that were to take effect before the watermark, and
 	// have to be raised to it before a ledger swap names that; 0: there is none.
 	unraised int64
+	// uncut says that times in the ledger lay ahead of this clock, so that those in the catalog may as well.
+	uncut bool
 }
 
 // Lead plans for as long as ctx lasts and the lease is valid. It returns when this node starts
@@ -94,7 +97,12 @@ func (e *Engine) takeOver(ctx context.Context, t *term, a *attempts) error {
 		now := e.wall() // of this call: one of before a pause would cut what others decided meanwhile
 		before, cut = l.Watermark, plan.Cut{}
 		known = e.greatest.get() > 0
-		l.Term = max(l.Term, e.greatest.get(), e.o.TermFloor-1) + 1
+		last := max(l.Term, e.greatest.get(), e.o.TermFloor-1)
+		if last == math.MaxInt64 {
+			return errors.New("the term in the ledger, the catalog or the Lease is the greatest that there is, which nobody has counted up to: " +
+				"restore what it was, with no sidecar running")
+		}
+		l.Term = last + 1
 		l.Holder, number = e.o.Node, l.Term
 		switch {
 		case before.IsZero() && known:

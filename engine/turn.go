@@ -170,6 +170,8 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 				return e.raiseFirst(t), nil
 			}
 			e.planned(t, out.plan)
+			e.send(t, attempts) // what reading the ledger has shown of a claim that got no answer
+			e.announce(t)
 			return e.nextTurn(t, out.plan.Next), nil
 		}
 	}
@@ -199,6 +201,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	if t != nil {
 		if out.index != nil {
 			t.index = out.index
+			t.uncut = true
 			e.tellCut(out.cut)
 		}
 		e.planned(t, out.plan)
@@ -217,10 +220,7 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 	if t == nil {
 		return e.nextReport(), nil
 	}
-	if t.announce {
-		t.announce = false
-		e.emit(JobsChanged{Jobs: currentJobs(t.definitions)})
-	}
+	e.announce(t)
 	if out.termOver {
 		return time.Time{}, ErrTermOver
 	}
@@ -228,6 +228,14 @@ func (e *Engine) commitReports(ctx context.Context, t *term, reports []report, a
 		return e.raiseFirst(t), nil
 	}
 	return e.nextTurn(t, out.plan.Next), nil
+}
+
+// announce tells once which jobs are in force.
+func (e *Engine) announce(t *term) {
+	if t.announce {
+		t.announce = false
+		e.emit(JobsChanged{Jobs: currentJobs(t.definitions)})
+	}
 }
 
 // change is the swap's function: it depends on the ledger that it is given and on what was
@@ -251,8 +259,14 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	if t.lease.Check() != nil || e.o.ClockCheck() != nil {
 		return out // reports only: what is decided now might be decided by somebody else
 	}
+	index := t.index
+	if out.cut = plan.CutFuture(l, now, e.possible(now)); !out.cut.None() {
+		index = plan.NewIndex(t.definitions, l)
+		out.index, out.changed = index, true
+	}
 	if t.catalog.Revision > l.CatalogRevision && len(unnamedBehind(t.catalog, l.CatalogRevision, l.Watermark)) > 0 {
-		// A swap of this term that was given up has been stored since, and has decided by the versions before.
+		// A swap of this term that was given up has been stored since, and has decided by the versions before; or
+		// the watermark was ahead and is cut to now, which these versions did not know.
 		out.unraised = true
 		return out
 	}
@@ -262,11 +276,6 @@ func (e *Engine) change(l *state.Ledger, t *term, reports []report) committed {
 	}, t.jobOf, now, e.o.NewID)
 	e.noteSettled(&out, lost)
 	t.silence.carry(l, time.Now())
-	index := t.index
-	if out.cut = plan.CutFuture(l, now, e.possible(now)); !out.cut.None() {
-		index = plan.NewIndex(t.definitions, l)
-		out.index, out.changed = index, true
-	}
 	out.plan = plan.Plan(plan.Input{
 		Namespace: e.o.Namespace, App: e.o.App, Node: e.o.Node, Place: e.o.Place, Term: t.number, Instance: e.o.Instance,
 		Now: now, Horizon: now.Add(e.ahead()), MaxRuns: e.o.MaxRuns,

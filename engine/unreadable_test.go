@@ -143,3 +143,20 @@ func TestUnknownMembersOfARunGoWithIt(t *testing.T) {
 		n.close()
 	})
 }
+
+func TestNothingIsSentBesideARunThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledger.NewSharedMemory()
+		put(t, store, ledger.NameLedger, `{"format":1,"writeId":"x","term":3,"watermark":"2000-01-01T00:00:00Z","runs":[{"id":"r1","state":"Suspended",`+oddRun+`},`+
+			`{"id":"r2","state":"Queued","cause":"schedule","occurrence":"o2","key":"bad/default","version":1,"attempt":1,"scheduledAt":"2000-01-01T00:00:00Z","dueAt":"2000-01-01T00:00:00Z","decidedAt":"2000-01-01T00:00:00Z"}]}`)
+		n := start(t, store, "a", &app{})
+		n.engine.Define([]config.Job{job("bad", "rate 1h")})
+		_, leave := n.lead()
+		time.Sleep(5 * time.Second)
+		if got := callsOf("bad", n.app); got != 0 {
+			t.Errorf("%d calls beside a run of the same serial job that may be in flight", got)
+		}
+		leave()
+		n.close()
+	})
+}

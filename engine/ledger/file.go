@@ -43,6 +43,17 @@ var _ Store = (*File)(nil)
 // versionNone is the version of a file that does not exist.
 const versionNone Version = "none"
 
+// linked is where a path leads: by whatever links two processes name a file, they compete for one lock.
+func linked(path string) string {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		return file
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(folder, filepath.Base(path))
+	}
+	return path
+}
+
 // OpenFile opens the store whose ledger is the file at path, and locks it until Close. The folder
 // must exist; the files need not. It fails with an error that names the process that has it open, or
 // a damaged file. Damaged leases do not keep the jobs from their work: whoever loads them is told.
@@ -56,6 +67,7 @@ func OpenFile(path string) (*File, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("open the ledger file %s: %s is not a folder", path, filepath.Dir(path))
 	}
+	path = linked(path)
 	// Looked at before anything is left beside it.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		hint := "name another one"

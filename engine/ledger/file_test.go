@@ -252,3 +252,26 @@ func TestClosedFileRefuses(t *testing.T) {
 		t.Errorf("Swap() = %v, want %v", err, ledger.ErrClosed)
 	}
 }
+
+// Two names of one file are one ledger.
+func TestAFileThatIsOpenByAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	file, link, folder := filepath.Join(dir, "in", "file"), filepath.Join(dir, "link"), filepath.Join(dir, "folder")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.Symlink(filepath.Dir(file), folder), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	one, err := ledger.OpenFile(filepath.Join(folder, "file")) // which does not exist yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	if _, err := one.Replace(t.Context(), ledger.NameLedger, "none", []byte(`{"format":1,"writeId":"a","term":7}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, link} {
+		if two, err := ledger.OpenFile(name); err == nil {
+			_ = two.Close()
+			t.Errorf("%s was opened a second time", name)
+		}
+	}
+}

@@ -30,6 +30,7 @@ func (p *planner) assign() {
 		case r.State.Claimed(), r.State == run.StateNeedsReview:
 			busy[r.Key.Job]++
 		case r.State != run.StateQueued:
+		case p.spoiled[r.Key.Job]: // what cannot be read may be in flight
 		case r.DueAt.After(p.in.Horizon):
 			p.res.Next = earlier(p.res.Next, r.DueAt)
 		default:
