@@ -91,6 +91,9 @@ func (e *Engine) keepDefinitions(t *term, row *refusal, err error) error {
 	if t.unraised != 0 && t.unraised == t.catalog.Revision { // of a takeover: those before are not known
 		return err
 	}
+	if t.catalog.Revision < e.view.Load().ledger.CatalogRevision { // written after the takeover read it
+		return err
+	}
 	if errors.Is(err, ErrTooLarge) {
 		err = fmt.Errorf("the catalog has no room for the newest job definitions, even without old versions; "+
 			"define fewer jobs or smaller ones (data, headers and descriptions count), or change fewer at a time: %w", err)

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"github.com/leasecron/leasecron/engine/run"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/leasecron/leasecron/engine"
 	"github.com/leasecron/leasecron/engine/ledger"
 	"github.com/leasecron/leasecron/engine/ledger/ledgertest"
+	"github.com/leasecron/leasecron/engine/run"
 )
 
 func TestAnOutageThatHitsBothSidesKillsNobody(t *testing.T) {
